@@ -1,0 +1,20 @@
+//! Trace formats: readers that turn other tools' recordings into [`Trace`](ttwu_model::Trace)s, and writers.
+//!
+//! A reader is a *decoder*: it parses the header when it is opened and then hands out events in time order, a batch at a
+//! time, so that a file larger than memory can be read. [`TraceStream`] runs a decoder on a thread of its own, resolves
+//! pids to tasks and yields chunks of finished events; [`read`] collects a whole trace.
+//!
+//! Importers drop nothing silently: what they cannot use is counted in [`TraceHealth`](ttwu_model::TraceHealth). Input is
+//! hostile by default: no length in a file is believed before it is checked against what is there.
+#![forbid(unsafe_code)]
+
+mod detect;
+mod error;
+mod input;
+mod source;
+mod stream;
+
+pub use detect::{Format, detect};
+pub use error::ReadError;
+pub use input::Input;
+pub use stream::{Chunk, TraceStream, read};
