@@ -471,7 +471,7 @@ pub enum StateLetter {
     Stopped,
     /// `t`: traced.
     Traced,
-    /// `X`: dead.
+    /// `X`: dead; also `x`, under which kernels before 4.14 show a task's last switch-out.
     Dead,
     /// `Z`: zombie.
     Zombie,
@@ -479,10 +479,30 @@ pub enum StateLetter {
     Parked,
     /// `I`: idle kernel thread (uninterruptible, not counted as load).
     Idle,
-    /// Any other bit or letter (`K`, `W`, `x`, `N` of old kernels).
+    /// Any other bit or letter (`K`, `W`, `N` of old kernels).
     Other,
     /// The source lost the letter.
     Unknown,
+}
+
+impl StateLetter {
+    /// The state that the kernel prints as `letter`.
+    #[must_use]
+    pub const fn from_letter(letter: char) -> Self {
+        match letter {
+            'R' => Self::Running,
+            'S' => Self::Sleeping,
+            'D' => Self::DiskSleep,
+            'T' => Self::Stopped,
+            't' => Self::Traced,
+            'X' | 'x' => Self::Dead,
+            'Z' => Self::Zombie,
+            'P' => Self::Parked,
+            'I' => Self::Idle,
+            '?' => Self::Unknown,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// The state in which `sched_switch` left the previous task.
