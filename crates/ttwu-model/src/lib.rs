@@ -13,6 +13,7 @@ mod cpuset;
 mod event;
 mod ids;
 mod resolve;
+mod timeline;
 mod trace;
 mod units;
 
@@ -20,6 +21,7 @@ pub use cpuset::{CpuSet, CpuSetError};
 pub use event::{Context, Event, EventFlags, EventKind, Prio, RawEvent, StateLetter, TaskState};
 pub use ids::{CpuId, Pid, StrId, TaskId};
 pub use resolve::Resolver;
+pub use timeline::{Interval, Phase, Placed, Timeline, Wait, Wake};
 pub use trace::{
     ClockStep, LossWindow, Strings, TaskInfo, TaskTable, Trace, TraceBuilder, TraceHealth, TraceMeta,
     TraceParts,
