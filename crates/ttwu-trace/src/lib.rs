@@ -11,8 +11,11 @@
 mod detect;
 mod error;
 mod input;
+mod perfetto;
 mod source;
 mod stream;
+mod ttwu;
+mod unwrap;
 
 pub use detect::{Format, detect};
 pub use error::ReadError;
