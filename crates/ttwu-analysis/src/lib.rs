@@ -6,5 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod run;
 
 pub use analysis::{Analysis, End, Measured, Moment, Needs, Recorded};
+pub use run::{Analyser, AnalysisSet, Results, analyse, analyse_one};

@@ -323,38 +323,76 @@ impl<T: Copy> EventKind<T> {
         }
     }
 
+    /// Tracepoint names by [`EventKind::ordinal`]; [`EventKind::Other`] has none here, it carries its own.
+    pub const TRACEPOINTS: [Option<&'static str>; 28] = [
+        Some("sched_waking"),
+        Some("sched_wakeup"),
+        Some("sched_wakeup_new"),
+        Some("sched_switch"),
+        Some("sched_migrate_task"),
+        Some("sched_process_fork"),
+        Some("sched_process_exit"),
+        Some("sched_process_exec"),
+        Some("sched_stat_runtime"),
+        Some("sched_stat_wait"),
+        Some("sched_stat_sleep"),
+        Some("cpu_idle"),
+        Some("cpu_frequency"),
+        Some("ipi_send_cpu"),
+        Some("ipi_send_cpumask"),
+        Some("ipi_entry"),
+        Some("ipi_exit"),
+        Some("irq_handler_entry"),
+        Some("irq_handler_exit"),
+        Some("softirq_raise"),
+        Some("softirq_entry"),
+        Some("softirq_exit"),
+        Some("hrtimer_expire_entry"),
+        Some("workqueue_execute_start"),
+        Some("workqueue_execute_end"),
+        Some("sys_enter_sched_yield"),
+        Some("lost"),
+        None,
+    ];
+
     /// The tracepoint's name, for counts and messages; `None` for [`EventKind::Other`], which carries its own.
     pub const fn tracepoint(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Waking { .. } => "sched_waking",
-            Self::Wakeup { .. } => "sched_wakeup",
-            Self::WakeupNew { .. } => "sched_wakeup_new",
-            Self::Switch { .. } => "sched_switch",
-            Self::Migrate { .. } => "sched_migrate_task",
-            Self::Fork { .. } => "sched_process_fork",
-            Self::Exit { .. } => "sched_process_exit",
-            Self::Exec { .. } => "sched_process_exec",
-            Self::StatRuntime { .. } => "sched_stat_runtime",
-            Self::StatWait { .. } => "sched_stat_wait",
-            Self::StatSleep { .. } => "sched_stat_sleep",
-            Self::IdleEnter { .. } | Self::IdleExit { .. } => "cpu_idle",
-            Self::Frequency { .. } => "cpu_frequency",
-            Self::IpiSend { .. } => "ipi_send_cpu",
-            Self::IpiSendMask { .. } => "ipi_send_cpumask",
-            Self::VectorEntry { .. } => "ipi_entry",
-            Self::VectorExit { .. } => "ipi_exit",
-            Self::IrqEntry { .. } => "irq_handler_entry",
-            Self::IrqExit { .. } => "irq_handler_exit",
-            Self::SoftirqRaise { .. } => "softirq_raise",
-            Self::SoftirqEntry { .. } => "softirq_entry",
-            Self::SoftirqExit { .. } => "softirq_exit",
-            Self::TimerExpire { .. } => "hrtimer_expire_entry",
-            Self::WorkStart { .. } => "workqueue_execute_start",
-            Self::WorkEnd { .. } => "workqueue_execute_end",
-            Self::Yield => "sys_enter_sched_yield",
-            Self::Lost { .. } => "lost",
-            Self::Other { .. } => return None,
-        })
+        Self::TRACEPOINTS[self.ordinal()]
+    }
+
+    /// A dense number of the tracepoint, so that events can be counted in an array: a map lookup by name costs more than
+    /// everything else that is done to an event.
+    pub const fn ordinal(&self) -> usize {
+        match self {
+            Self::Waking { .. } => 0,
+            Self::Wakeup { .. } => 1,
+            Self::WakeupNew { .. } => 2,
+            Self::Switch { .. } => 3,
+            Self::Migrate { .. } => 4,
+            Self::Fork { .. } => 5,
+            Self::Exit { .. } => 6,
+            Self::Exec { .. } => 7,
+            Self::StatRuntime { .. } => 8,
+            Self::StatWait { .. } => 9,
+            Self::StatSleep { .. } => 10,
+            Self::IdleEnter { .. } | Self::IdleExit { .. } => 11,
+            Self::Frequency { .. } => 12,
+            Self::IpiSend { .. } => 13,
+            Self::IpiSendMask { .. } => 14,
+            Self::VectorEntry { .. } => 15,
+            Self::VectorExit { .. } => 16,
+            Self::IrqEntry { .. } => 17,
+            Self::IrqExit { .. } => 18,
+            Self::SoftirqRaise { .. } => 19,
+            Self::SoftirqEntry { .. } => 20,
+            Self::SoftirqExit { .. } => 21,
+            Self::TimerExpire { .. } => 22,
+            Self::WorkStart { .. } => 23,
+            Self::WorkEnd { .. } => 24,
+            Self::Yield => 25,
+            Self::Lost { .. } => 26,
+            Self::Other { .. } => 27,
+        }
     }
 }
 
@@ -600,6 +638,26 @@ mod tests {
     fn events_stay_small() {
         assert_eq!(size_of::<Event>(), 32);
         assert_eq!(size_of::<RawEvent>(), 40);
+    }
+
+    #[test]
+    fn ordinals_name_their_tracepoints() {
+        let cpu = CpuId::new(0);
+        let name = |kind: EventKind| kind.tracepoint();
+        assert_eq!(name(EventKind::IdleExit { cpu }), Some("cpu_idle"));
+        assert_eq!(name(EventKind::Frequency { cpu, khz: 1 }), Some("cpu_frequency"));
+        assert_eq!(
+            name(EventKind::Migrate {
+                task: TaskId::IDLE,
+                orig_cpu: cpu,
+                dest_cpu: cpu,
+                prio: Prio::UNKNOWN
+            }),
+            Some("sched_migrate_task")
+        );
+        assert_eq!(name(EventKind::WorkEnd { function: None }), Some("workqueue_execute_end"));
+        assert_eq!(name(EventKind::Yield), Some("sys_enter_sched_yield"));
+        assert_eq!(name(EventKind::Lost { count: None }), Some("lost"));
     }
 
     #[test]

@@ -1,0 +1,171 @@
+//! The driver: one pass over the events, one [`Timeline`], any set of analyses beside it.
+//!
+//! A struct with one optional field an analysis, rather than a list of trait objects: the analyses have different results,
+//! a caller wants them by name, and the compiler sees through the loop. Adding an analysis is a field in
+//! [`AnalysisSet`], [`Analyser`] and [`Results`], and a line in [`Analyser::feed`] and [`Analyser::finish`].
+//!
+//! What this does not do: read files. Whoever has events in time order feeds them, in chunks of any size; the chunking
+//! changes no result.
+
+use crate::{Analysis, End, Measured, Moment, Recorded};
+use std::collections::BTreeMap;
+use ttwu_model::{Event, EventKind, Strings, TaskTable, Time, Timeline, Trace, TraceParts};
+
+/// Which analyses to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnalysisSet {}
+
+/// A pass over a trace's events, in chunks.
+#[derive(Debug)]
+pub struct Analyser {
+    timeline: Timeline,
+    counts: Counts,
+    span: Option<(Time, Time)>,
+}
+
+/// What the analyses found; an analysis that was not asked for is `None`.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Which tracepoints were recorded, and how often each occurs.
+    pub recorded: Recorded,
+    /// First and last event's time; `None` for a trace without events.
+    pub span: Option<(Time, Time)>,
+}
+
+impl Analyser {
+    /// Ready for the first event.
+    #[must_use]
+    pub fn new(_set: &AnalysisSet) -> Self {
+        Self { timeline: Timeline::new(), counts: Counts::default(), span: None }
+    }
+
+    /// Takes the next events, which must not be before those of earlier chunks. `strings` and `tasks` are all that is known
+    /// so far: both only grow from chunk to chunk.
+    pub fn feed(&mut self, events: &[Event], strings: &Strings, tasks: &TaskTable) {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
+        self.span = Some((self.span.map_or(first.at, |(from, _)| from), last.at));
+        for event in events {
+            self.counts.add(event);
+            self.timeline.step(event);
+            let moment = Moment { timeline: &self.timeline, strings, tasks };
+            let _ = moment;
+        }
+    }
+
+    /// The results, once the last event was fed.
+    #[must_use]
+    pub fn finish(self, parts: &TraceParts) -> Results {
+        let recorded = Recorded::new(self.counts.by_name(&parts.strings), parts);
+        let end = End { timeline: &self.timeline, parts, recorded: &recorded, span: self.span };
+        let span = end.span;
+        Results { recorded, span }
+    }
+}
+
+/// Runs `set` over a whole trace in memory.
+#[must_use]
+pub fn analyse(trace: &Trace, set: &AnalysisSet) -> Results {
+    let mut analyser = Analyser::new(set);
+    analyser.feed(trace.events(), trace.strings(), trace.tasks());
+    analyser.finish(trace.parts())
+}
+
+/// Runs one analysis of the caller's own over a whole trace, with a timeline of its own.
+pub fn analyse_one<A: Analysis>(trace: &Trace, mut analysis: A) -> Measured<A::Output> {
+    let mut timeline = Timeline::new();
+    let mut counts = Counts::default();
+    for event in trace.events() {
+        counts.add(event);
+        timeline.step(event);
+        let moment = Moment { timeline: &timeline, strings: trace.strings(), tasks: trace.tasks() };
+        analysis.observe(&moment, event);
+    }
+    let recorded = Recorded::new(counts.by_name(trace.strings()), trace.parts());
+    let end = End { timeline: &timeline, parts: trace.parts(), recorded: &recorded, span: trace.span() };
+    analysis.finish(&end)
+}
+
+/// Events per tracepoint: an array by kind, since a map lookup an event would cost more than the analyses.
+#[derive(Clone, Debug)]
+struct Counts {
+    by_kind: [u64; EventKind::<ttwu_model::TaskId>::TRACEPOINTS.len()],
+    /// [`EventKind::Other`] by its name's [`StrId`](ttwu_model::StrId).
+    others: Vec<u64>,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self { by_kind: [0; EventKind::<ttwu_model::TaskId>::TRACEPOINTS.len()], others: Vec::new() }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, event: &Event) {
+        self.by_kind[event.kind.ordinal()] += 1;
+        if let EventKind::Other { name } = event.kind {
+            if name.index() >= self.others.len() {
+                self.others.resize(name.index() + 1, 0);
+            }
+            self.others[name.index()] += 1;
+        }
+    }
+
+    fn by_name(&self, strings: &Strings) -> BTreeMap<String, u64> {
+        let known = EventKind::<ttwu_model::TaskId>::TRACEPOINTS.iter().zip(self.by_kind);
+        let known = known.filter_map(|(name, count)| Some(((*name)?, count)));
+        let others = strings.iter().map(|(_, name)| name).zip(self.others.iter().copied());
+        let mut counts = BTreeMap::new();
+        for (name, count) in known.chain(others).filter(|&(_, count)| count != 0) {
+            *counts.entry(name.to_owned()).or_default() += count;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ttwu_model::{CpuId, EventFlags, Pid, RawEvent, TraceBuilder};
+
+    fn trace() -> Trace {
+        let mut builder = TraceBuilder::new();
+        let (odd, waking) = (builder.strings.intern("odd"), builder.strings.intern("sched_waking"));
+        let cpu = CpuId::new(0);
+        let kinds = [
+            EventKind::Other { name: odd },
+            EventKind::IdleEnter { cpu, state: 1 },
+            EventKind::Other { name: odd },
+            EventKind::IdleExit { cpu },
+            EventKind::Other { name: waking },
+            EventKind::Yield,
+        ];
+        for (at, kind) in kinds.into_iter().enumerate() {
+            let at = Time::from_ns(at as u64);
+            let event = Event { at, by: Pid::IDLE, cpu, flags: EventFlags::UNKNOWN, kind };
+            builder.push(&RawEvent { event, names: [None; 2] });
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn counts_are_by_tracepoint_whatever_the_chunks() {
+        let trace = trace();
+        for size in 1..=trace.events().len() {
+            let mut analyser = Analyser::new(&AnalysisSet::default());
+            for chunk in trace.events().chunks(size) {
+                analyser.feed(chunk, trace.strings(), trace.tasks());
+            }
+            let results = analyser.finish(trace.parts());
+            let counts: Vec<_> = results.recorded.counts().iter().map(|(name, n)| (&**name, *n)).collect();
+            let expected = [("cpu_idle", 2), ("odd", 2), ("sched_waking", 1), ("sys_enter_sched_yield", 1)];
+            assert_eq!(counts, expected, "chunks of {size}");
+            assert_eq!(results.span, trace.span(), "chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn a_trace_without_events_has_no_span() {
+        let results = analyse(&TraceBuilder::new().finish(), &AnalysisSet::default());
+        assert!(results.span.is_none() && results.recorded.counts().is_empty());
+    }
+}
