@@ -1,1 +1,4 @@
+//! The `ttwu` command.
+#![forbid(unsafe_code)]
+
 fn main() {}
