@@ -14,6 +14,7 @@ mod input;
 mod perfetto;
 mod source;
 mod stream;
+mod tracepoint;
 mod ttwu;
 mod unwrap;
 
@@ -21,3 +22,6 @@ pub use detect::{Format, detect};
 pub use error::ReadError;
 pub use input::Input;
 pub use stream::{Chunk, TraceStream, read};
+pub use tracepoint::{
+    Encoding, Endian, Field, FieldValue, FormatError, Origin, RawRecord, Shape, Symbols, TracepointFormat,
+};
