@@ -105,6 +105,12 @@ impl CpuSet {
         self.words.iter().all(|&bits| bits == 0)
     }
 
+    /// The mask as words of 64 CPUs, CPU 0 in the lowest bit of the first word; CPUs beyond the last word are absent.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// The CPU with the lowest number.
     #[must_use]
     pub fn lowest(&self) -> Option<CpuId> {

@@ -59,7 +59,7 @@ pub struct Wake {
     pub flags: EventFlags,
     /// Resched flags at `sched_wakeup`: a local wake-up preemption has been decided by then.
     pub flags_at_wakeup: EventFlags,
-    /// The CPU that the wakee ran on before, where `sched_waking` said it.
+    /// The CPU that the wakee ran on before: `sched_waking` says it; where that is missing, the CPU of its last switch-out.
     pub prev_cpu: Option<CpuId>,
     /// The CPU chosen: `sched_migrate_task`'s destination within the wake-up, else `sched_wakeup`'s target, else the
     /// previous CPU.
@@ -125,6 +125,8 @@ struct TaskLine {
     phase: Phase,
     since: Time,
     cpu: Option<CpuId>,
+    /// Where it was switched out last; unlike `cpu` not changed by migrations.
+    ran_on: Option<CpuId>,
     wake: Option<Wake>,
     /// `sched_waking` that came while the task was, by the events, still running: it races with the task's going to sleep.
     racing: Option<Wake>,
@@ -137,6 +139,7 @@ impl TaskLine {
         phase: Phase::Unknown,
         since: Time::ZERO,
         cpu: None,
+        ran_on: None,
         wake: None,
         racing: None,
         reported: false,
@@ -158,8 +161,11 @@ pub struct Timeline {
     tasks: Vec<TaskLine>,
     cpus: Vec<CpuLine>,
     idle: CpuSet,
+    busy: CpuSet,
     ended: Vec<Interval>,
     placed: Option<Placed>,
+    changed: Vec<CpuId>,
+    moved_by_wakeup: bool,
 }
 
 impl Timeline {
@@ -173,6 +179,8 @@ impl Timeline {
     pub fn step(&mut self, event: &Event) {
         self.ended.clear();
         self.placed = None;
+        self.changed.clear();
+        self.moved_by_wakeup = false;
         self.cpu_mut(event.cpu);
         match event.kind {
             EventKind::Switch { prev, next, prev_state, .. } => self.switch(event, prev, next, prev_state),
@@ -220,6 +228,18 @@ impl Timeline {
         self.placed.as_ref()
     }
 
+    /// CPUs whose current task or whose number of waiting tasks the last event changed; a CPU may be listed twice.
+    #[must_use]
+    pub fn changed_cpus(&self) -> &[CpuId] {
+        &self.changed
+    }
+
+    /// Was the last event a `sched_migrate_task` within a wake-up?
+    #[must_use]
+    pub fn moved_by_wakeup(&self) -> bool {
+        self.moved_by_wakeup
+    }
+
     /// What `task` is doing, and since when.
     #[must_use]
     pub fn phase(&self, task: TaskId) -> (Phase, Time) {
@@ -243,6 +263,12 @@ impl Timeline {
     #[must_use]
     pub fn idle_cpus(&self) -> &CpuSet {
         &self.idle
+    }
+
+    /// CPUs known to run a task other than the idle one. A CPU in neither set is not known.
+    #[must_use]
+    pub fn busy_cpus(&self) -> &CpuSet {
+        &self.busy
     }
 
     /// How many tasks are known to wait in the queue of `cpu` (without the running one).
@@ -295,6 +321,13 @@ impl Timeline {
         line.cpu = Some(cpu);
         if matches!(phase, Phase::Runnable(_)) {
             self.cpu_mut(cpu).waiting += 1;
+            self.note_change(cpu);
+        }
+    }
+
+    fn note_change(&mut self, cpu: CpuId) {
+        if self.changed.last() != Some(&cpu) {
+            self.changed.push(cpu);
         }
     }
 
@@ -302,6 +335,7 @@ impl Timeline {
         let line = *self.task_mut(task);
         if let (Phase::Runnable(_), Some(cpu)) = (line.phase, line.cpu) {
             self.cpu_mut(cpu).waiting -= 1;
+            self.note_change(cpu);
         }
     }
 
@@ -387,7 +421,7 @@ impl Timeline {
                     waker_cpu: event.cpu,
                     flags: event.flags,
                     flags_at_wakeup: event.flags,
-                    prev_cpu: None,
+                    prev_cpu: line.ran_on,
                     cpu,
                     migrated: false,
                 };
@@ -414,7 +448,7 @@ impl Timeline {
 
     fn move_to(&mut self, task: TaskId, cpu: CpuId) {
         let line = *self.task_mut(task);
-        if let Phase::Runnable(_) = line.phase {
+        if matches!(line.phase, Phase::Runnable(_)) && line.cpu != Some(cpu) {
             self.enter(task, line.phase, line.since, cpu);
         } else {
             self.task_mut(task).cpu = Some(cpu);
@@ -436,6 +470,7 @@ impl Timeline {
         if let Some(wake) = pending.as_mut().filter(|wake| within(wake)) {
             wake.cpu = dest_cpu;
             wake.migrated = true;
+            self.moved_by_wakeup = true;
         }
         if !running {
             self.move_to(task, dest_cpu);
@@ -475,9 +510,12 @@ impl Timeline {
         line.since = at;
         if next.is_idle() {
             self.idle.insert(cpu);
+            self.busy.remove(cpu);
         } else {
             self.idle.remove(cpu);
+            self.busy.insert(cpu);
         }
+        self.note_change(cpu);
     }
 
     fn switch_out(&mut self, event: &Event, prev: TaskId, state: TaskState) {
@@ -491,6 +529,7 @@ impl Timeline {
         self.enter(prev, phase, event.at, event.cpu);
         let line = self.task_mut(prev);
         line.wake = None;
+        line.ran_on = Some(event.cpu);
         if !matches!(phase, Phase::Sleeping(_)) {
             line.racing = None;
         }
@@ -564,6 +603,8 @@ impl Timeline {
             }
         }
         self.idle.remove(event.cpu);
+        self.busy.remove(event.cpu);
+        self.note_change(event.cpu);
         let line = self.cpu_mut(event.cpu);
         line.current = None;
         line.last_loss = Some(event.at);

@@ -197,3 +197,50 @@ fn an_exiting_task_is_not_waiting() {
         "task1 ran 1-5 on cpu0",
     );
 }
+
+#[test]
+fn without_sched_waking_the_previous_cpu_is_that_of_the_last_switch_out() {
+    let mut timeline = Timeline::new();
+    let (cpu, task) = (CpuId::new, TaskId::new);
+    let state = TaskState::new(StateLetter::Sleeping, Some(false));
+    let (at, flags, prio) = (Time::ZERO, EventFlags::UNKNOWN, Prio::UNKNOWN);
+    let out = EventKind::Switch {
+        prev: task(2),
+        next: TaskId::IDLE,
+        prev_state: state,
+        prev_prio: prio,
+        next_prio: prio,
+    };
+    timeline.step(&Event { at, by: task(2), cpu: cpu(3), flags, kind: out });
+    assert_eq!(timeline.changed_cpus(), [cpu(3)]);
+    let moved = EventKind::Migrate { task: task(2), orig_cpu: cpu(3), dest_cpu: cpu(1), prio };
+    timeline.step(&Event { at, by: task(1), cpu: cpu(0), flags, kind: moved });
+    assert!(!timeline.moved_by_wakeup(), "no sched_waking: it cannot be told here");
+    let woken = EventKind::Wakeup { wakee: task(2), cpu: cpu(1), prio };
+    timeline.step(&Event { at, by: task(1), cpu: cpu(0), flags, kind: woken });
+    let wake = timeline.placed().expect("complete").wake;
+    assert_eq!((wake.prev_cpu, wake.cpu), (Some(cpu(3)), cpu(1)));
+    assert_eq!(timeline.changed_cpus(), [cpu(1)]);
+}
+
+#[test]
+fn idle_and_busy_cpus_are_those_that_are_known() {
+    let mut timeline = Timeline::new();
+    let switch = |prev, next| EventKind::Switch {
+        prev: TaskId::new(prev),
+        next: TaskId::new(next),
+        prev_state: TaskState::new(StateLetter::Sleeping, Some(false)),
+        prev_prio: Prio::UNKNOWN,
+        next_prio: Prio::UNKNOWN,
+    };
+    let mut step = |cpu, kind| {
+        let cpu = CpuId::new(cpu);
+        timeline.step(&Event { at: Time::ZERO, by: TaskId::IDLE, cpu, flags: EventFlags::UNKNOWN, kind });
+        (timeline.idle_cpus().to_string(), timeline.busy_cpus().to_string())
+    };
+    let sets = |idle: &str, busy: &str| (idle.to_owned(), busy.to_owned());
+    assert_eq!(step(1, switch(0, 5)), sets("", "1"));
+    assert_eq!(step(2, switch(6, 0)), sets("2", "1"));
+    assert_eq!(step(1, switch(5, 0)), sets("1-2", ""));
+    assert_eq!(step(2, EventKind::Lost { count: None }), sets("1", ""));
+}
