@@ -1,0 +1,18 @@
+//! The Linux fair scheduling class as pure functions over plain state.
+//!
+//! Kernel generations and features are data ([`Policy`]); the rules read them. Every rule names the kernel function and
+//! the versions that it models (`Models: …`), every known difference is marked `DEVIATION: …`; both are collected into
+//! FIDELITY.md by a tool. What is not modelled is refused when a policy is built, never accepted without effect.
+#![forbid(unsafe_code)]
+
+mod features;
+mod kernel;
+mod policy;
+mod tunables;
+mod variants;
+
+pub use features::{FEATURES, Feature, FeatureRow, FeatureSet};
+pub use kernel::Kernel;
+pub use policy::{Policy, PolicyError};
+pub use tunables::{Scaling, TUNABLES, Tunable, TunableRow, Tunables};
+pub use variants::{Cluster, KthreadStacking, VARIANTS, VariantRow, WakeAffineIdle, WakeList};
