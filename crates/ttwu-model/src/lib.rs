@@ -12,6 +12,7 @@
 mod cpuset;
 mod event;
 mod ids;
+mod note;
 mod resolve;
 mod timeline;
 mod trace;
@@ -20,6 +21,7 @@ mod units;
 pub use cpuset::{CpuSet, CpuSetError};
 pub use event::{Context, Event, EventFlags, EventKind, Prio, RawEvent, StateLetter, TaskState};
 pub use ids::{CpuId, Pid, StrId, TaskId};
+pub use note::{NoteKind, TaskNote};
 pub use resolve::Resolver;
 pub use timeline::{Interval, Phase, Placed, Timeline, Wait, Wake};
 pub use trace::{

@@ -3,7 +3,9 @@
 //! Readers produce [`RawEvent`]s in time order together with [`Strings`], [`TraceMeta`] and [`TraceHealth`];
 //! [`TraceBuilder`] resolves pids to tasks and checks order. Nothing downstream may ask where a trace came from.
 
-use crate::{CpuId, CpuSet, Duration, Event, EventKind, Pid, RawEvent, Resolver, StrId, TaskId, Time};
+use crate::{
+    CpuId, CpuSet, Duration, Event, EventKind, Pid, RawEvent, Resolver, StrId, TaskId, TaskNote, Time,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Interned strings, dense by [`StrId`].
@@ -326,6 +328,8 @@ pub struct TraceParts {
     pub tasks: TaskTable,
     /// What is wrong with it.
     pub health: TraceHealth,
+    /// What the recorder noted about tasks beside the events, in order; empty for most formats.
+    pub notes: Vec<TaskNote>,
 }
 
 /// A whole trace in memory: immutable, its events in time order.
@@ -443,7 +447,13 @@ impl TraceBuilder {
     #[must_use]
     pub fn finish(self) -> Trace {
         let tasks = self.resolver.into_tasks();
-        let parts = TraceParts { meta: self.meta, strings: self.strings, tasks, health: self.health };
+        let parts = TraceParts {
+            meta: self.meta,
+            strings: self.strings,
+            tasks,
+            health: self.health,
+            notes: Vec::new(),
+        };
         Trace::from_parts(parts, self.events)
     }
 }

@@ -1,7 +1,7 @@
 //! What every decoder fills besides its events.
 
 use crate::ReadError;
-use ttwu_model::{Pid, RawEvent, StrId, Strings, TraceHealth, TraceMeta};
+use ttwu_model::{Pid, RawEvent, StrId, Strings, TaskNote, TraceHealth, TraceMeta};
 
 /// A decoder's side results. Strings are interned here; tgids and names are handed on with the next batch.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct Source {
     /// Names from side records, used only for tasks that no event has named by then. Names noted at the *end* of a
     /// recording (trace.dat's cmdlines) must come with the last batch.
     pub(crate) names: Vec<(Pid, StrId)>,
+    /// Notes on tasks; [`TaskNote::before`] is the number of events decoded so far, over all batches.
+    pub(crate) notes: Vec<TaskNote>,
 }
 
 /// Is there more to decode?

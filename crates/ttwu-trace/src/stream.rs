@@ -8,7 +8,8 @@ use crate::{Format, Input, ReadError, detect};
 use std::path::Path;
 use std::sync::mpsc;
 use ttwu_model::{
-    Event, Pid, RawEvent, Resolver, StrId, Strings, TaskTable, Time, Trace, TraceHealth, TraceParts,
+    Event, Pid, RawEvent, Resolver, StrId, Strings, TaskNote, TaskTable, Time, Trace, TraceHealth, TraceMeta,
+    TraceParts,
 };
 
 /// What the decoder's thread hands over.
@@ -17,6 +18,7 @@ struct Batch {
     strings: Vec<Box<str>>,
     tgids: Vec<(Pid, Pid)>,
     names: Vec<(Pid, StrId)>,
+    notes: Vec<TaskNote>,
 }
 
 /// How the decoder's thread ended.
@@ -33,6 +35,8 @@ pub struct TraceStream {
     strings: Strings,
     health: TraceHealth,
     events: Vec<Event>,
+    notes: Vec<TaskNote>,
+    meta: TraceMeta,
     last: Time,
     format: Format,
 }
@@ -46,6 +50,8 @@ pub struct Chunk<'a> {
     pub strings: &'a Strings,
     /// All tasks that these events refer to.
     pub tasks: &'a TaskTable,
+    /// What the recorder noted about tasks between these events.
+    pub notes: &'a [TaskNote],
 }
 
 impl TraceStream {
@@ -69,6 +75,7 @@ impl TraceStream {
 
     fn start(format: Format, mut decoder: Box<dyn Decoder>, mut source: Source) -> Self {
         let (sender, batches) = mpsc::sync_channel(2);
+        let meta = source.meta.clone();
         let decode = move || {
             let mut strings_sent = 0;
             loop {
@@ -78,7 +85,8 @@ impl TraceStream {
                 strings_sent = source.strings.len();
                 let tgids = std::mem::take(&mut source.tgids);
                 let names = std::mem::take(&mut source.names);
-                let abandoned = sender.send(Batch { events, strings, tgids, names }).is_err();
+                let notes = std::mem::take(&mut source.notes);
+                let abandoned = sender.send(Batch { events, strings, tgids, names, notes }).is_err();
                 match more {
                     Ok(More::Yes) if !abandoned => {}
                     Ok(_) => return Ending { source, error: None },
@@ -93,6 +101,8 @@ impl TraceStream {
             strings: Strings::new(),
             health: TraceHealth::default(),
             events: Vec::new(),
+            notes: Vec::new(),
+            meta,
             last: Time::ZERO,
             format,
         }
@@ -102,6 +112,12 @@ impl TraceStream {
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// What the source says about itself in its header; [`TraceStream::finish`] gives all of it.
+    #[must_use]
+    pub fn meta(&self) -> &TraceMeta {
+        &self.meta
     }
 
     /// The next events, or `None` at the end.
@@ -126,7 +142,14 @@ impl TraceStream {
         for (pid, name) in batch.names {
             self.resolver.set_name(pid, self.last, name);
         }
-        Some(Chunk { events: &self.events, strings: &self.strings, tasks: self.resolver.tasks() })
+        let notes_before = self.notes.len();
+        self.notes.extend(batch.notes);
+        Some(Chunk {
+            events: &self.events,
+            strings: &self.strings,
+            tasks: self.resolver.tasks(),
+            notes: &self.notes[notes_before..],
+        })
     }
 
     /// Everything but the events, once [`TraceStream::next_chunk`] has returned `None`; events not yet taken are dropped.
@@ -149,7 +172,7 @@ impl TraceStream {
         reader.loss_windows.extend(self.health.loss_windows);
         reader.loss_windows.sort_by_key(|window| (window.to, window.from));
         reader.loss_windows.truncate(TraceHealth::LIST_LIMIT);
-        Ok(TraceParts { meta, strings, tasks: self.resolver.into_tasks(), health: reader })
+        Ok(TraceParts { meta, strings, tasks: self.resolver.into_tasks(), health: reader, notes: self.notes })
     }
 
     /// Reads all of it into memory (32 bytes an event).
