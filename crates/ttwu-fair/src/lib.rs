@@ -7,12 +7,16 @@
 
 mod features;
 mod kernel;
+mod pelt;
 mod policy;
 mod tunables;
 mod variants;
+mod weight;
 
 pub use features::{FEATURES, Feature, FeatureRow, FeatureSet};
 pub use kernel::Kernel;
+pub use pelt::{Contribution, LOAD_AVG_MAX, SchedAvg, ZeroLoad, decay_load};
 pub use policy::{Policy, PolicyError};
 pub use tunables::{Scaling, TUNABLES, Tunable, TunableRow, Tunables};
 pub use variants::{Cluster, KthreadStacking, VARIANTS, VariantRow, WakeAffineIdle, WakeList};
+pub use weight::{LoadWeight, NICE_0_LOAD, calc_delta, calc_delta_fair, scale_down};
