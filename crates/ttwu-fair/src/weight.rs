@@ -220,9 +220,6 @@ mod tests {
         assert_eq!(LoadWeight::of_sum(1).scaled_down(), 2);
         assert_eq!(LoadWeight::of_sum(u64::MAX).inverse(), 1);
         // The largest operands allowed must neither overflow nor shift out of range.
-        assert_eq!(
-            calc_delta(u64::MAX, (1 << 42) - 1, LoadWeight::of_sum(1 << 42)),
-            u64::MAX - (1 << 32) - 1
-        );
+        assert_eq!(calc_delta(u64::MAX, (1 << 42) - 1, LoadWeight::of_sum(1 << 42)), u64::MAX - (1 << 32));
     }
 }
