@@ -22,7 +22,7 @@ pub use cpuset::{CpuSet, CpuSetError};
 pub use event::{Context, Event, EventFlags, EventKind, Prio, RawEvent, StateLetter, TaskState};
 pub use ids::{CpuId, Pid, StrId, TaskId};
 pub use note::{NoteKind, TaskNote};
-pub use resolve::Resolver;
+pub use resolve::{ContinuityCheck, Resolver};
 pub use timeline::{Interval, Phase, Placed, Timeline, Wait, Wake};
 pub use trace::{
     ClockStep, LossWindow, Strings, TaskInfo, TaskTable, Trace, TraceBuilder, TraceHealth, TraceMeta,

@@ -29,11 +29,51 @@ enum Life {
     Alive,
 }
 
-/// State of one CPU that the resolver checks.
-#[derive(Clone, Copy, Debug, Default)]
-struct CpuSeen {
-    current: Option<Pid>,
+/// Finds what is missing in a time-ordered stream: switches that do not join, and the windows of [`EventKind::Lost`].
+///
+/// Generic over how tasks are named: the resolver checks pids, a reader of resolved events checks tasks.
+#[derive(Debug)]
+pub struct ContinuityCheck<T> {
+    cpus: Vec<CpuSeen<T>>,
+    first_event: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CpuSeen<T> {
+    current: Option<T>,
     last_event: Option<Time>,
+}
+
+impl<T> Default for ContinuityCheck<T> {
+    fn default() -> Self {
+        Self { cpus: Vec::new(), first_event: None }
+    }
+}
+
+impl<T: Copy + PartialEq> ContinuityCheck<T> {
+    /// Looks at the next event and says in `health` what is missing before it.
+    pub fn check(&mut self, event: &Event<T>, health: &mut TraceHealth) {
+        self.first_event.get_or_insert(event.at);
+        let index = event.cpu.index();
+        if index >= self.cpus.len() {
+            self.cpus.resize(index + 1, CpuSeen { current: None, last_event: None });
+        }
+        let seen = &mut self.cpus[index];
+        if let EventKind::Switch { prev, next, .. } = event.kind {
+            if seen.current.is_some_and(|current| current != prev) {
+                health.switch_mismatches += 1;
+            }
+            seen.current = Some(next);
+        }
+        if let EventKind::Lost { count } = event.kind {
+            let from = seen.last_event.or(self.first_event).unwrap_or(event.at);
+            let count = count.map(|count| u64::from(count.get()));
+            health.add_loss(LossWindow { cpu: Some(event.cpu), from, to: event.at, count });
+            // What runs after a gap is not a mismatch but simply unknown.
+            seen.current = None;
+        }
+        seen.last_event = Some(event.at);
+    }
 }
 
 /// Gives each pid in a time-ordered stream its task, and checks what can be checked on the way.
@@ -42,8 +82,7 @@ pub struct Resolver {
     tasks: TaskTable,
     by_pid: Vec<Option<Slot>>,
     by_odd_pid: BTreeMap<Pid, Option<Slot>>,
-    cpus: Vec<CpuSeen>,
-    first_event: Option<Time>,
+    continuity: ContinuityCheck<Pid>,
 }
 
 impl Resolver {
@@ -63,6 +102,12 @@ impl Resolver {
     #[must_use]
     pub fn into_tasks(self) -> TaskTable {
         self.tasks
+    }
+
+    /// Adds or updates a task's row as another resolver has left it (own format's reader): names are added to those it
+    /// has, everything else replaces what was known.
+    pub fn put_row(&mut self, task: TaskId, row: TaskInfo) {
+        self.tasks.put_row(task, row);
     }
 
     /// Says which process a thread belongs to (from a side record or a text column). Applies to the pid's present task.
@@ -88,8 +133,7 @@ impl Resolver {
     /// Counts switch mismatches and records loss windows in `health`.
     pub fn resolve(&mut self, raw: &RawEvent, health: &mut TraceHealth) -> Event {
         let event = &raw.event;
-        self.first_event.get_or_insert(event.at);
-        self.check(event, health);
+        self.continuity.check(event, health);
         let tasks = event.kind.tasks();
         if let EventKind::Fork { child, .. } = event.kind {
             self.begin(child, Some(event.at));
@@ -121,28 +165,6 @@ impl Resolver {
             }
         }
         resolved
-    }
-
-    fn check(&mut self, event: &Event<Pid>, health: &mut TraceHealth) {
-        let index = event.cpu.index();
-        if index >= self.cpus.len() {
-            self.cpus.resize(index + 1, CpuSeen::default());
-        }
-        let seen = &mut self.cpus[index];
-        if let EventKind::Switch { prev, next, .. } = event.kind {
-            if seen.current.is_some_and(|current| current != prev) {
-                health.switch_mismatches += 1;
-            }
-            seen.current = Some(next);
-        }
-        if let EventKind::Lost { count } = event.kind {
-            let from = seen.last_event.or(self.first_event).unwrap_or(event.at);
-            let count = count.map(|count| u64::from(count.get()));
-            health.add_loss(LossWindow { cpu: Some(event.cpu), from, to: event.at, count });
-            // What runs after a gap is not a mismatch but simply unknown.
-            seen.current = None;
-        }
-        seen.last_event = Some(event.at);
     }
 
     fn has_lived(&mut self, pid: Pid) -> bool {

@@ -125,6 +125,25 @@ impl TaskTable {
         id
     }
 
+    /// See [`Resolver::put_row`]. Rows between are of nobody known.
+    pub(crate) fn put_row(&mut self, task: TaskId, row: TaskInfo) {
+        let nobody = || TaskInfo {
+            pid: Pid::UNKNOWN,
+            tgid: None,
+            parent: None,
+            names: Vec::new(),
+            forked_at: None,
+            exited_at: None,
+        };
+        if task.index() >= self.tasks.len() {
+            self.tasks.resize_with(task.index() + 1, nobody);
+        }
+        let old = &mut self.tasks[task.index()];
+        let mut names = std::mem::take(&mut old.names);
+        names.extend(row.names);
+        *old = TaskInfo { names, ..row };
+    }
+
     pub(crate) fn get_mut(&mut self, task: TaskId) -> &mut TaskInfo {
         &mut self.tasks[task.index()]
     }

@@ -25,3 +25,4 @@ pub use stream::{Chunk, TraceStream, read};
 pub use tracepoint::{
     Encoding, Endian, Field, FieldValue, FormatError, Origin, RawRecord, Shape, Symbols, TracepointFormat,
 };
+pub use ttwu::{TtwuWriter, read_side_table, write_ttwu};

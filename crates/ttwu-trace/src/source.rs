@@ -1,7 +1,7 @@
 //! What every decoder fills besides its events.
 
 use crate::ReadError;
-use ttwu_model::{Pid, RawEvent, StrId, Strings, TaskNote, TraceHealth, TraceMeta};
+use ttwu_model::{Event, Pid, RawEvent, StrId, Strings, TaskId, TaskInfo, TaskNote, TraceHealth, TraceMeta};
 
 /// A decoder's side results. Strings are interned here; tgids and names are handed on with the next batch.
 #[derive(Debug, Default)]
@@ -16,6 +16,10 @@ pub(crate) struct Source {
     pub(crate) names: Vec<(Pid, StrId)>,
     /// Notes on tasks; [`TaskNote::before`] is the number of events decoded so far, over all batches.
     pub(crate) notes: Vec<TaskNote>,
+    /// Events that come with their tasks, instead of raw ones (own format only).
+    pub(crate) resolved: Vec<Event>,
+    /// The rows of those tasks, as [`Resolver::put_row`](ttwu_model::Resolver::put_row) takes them.
+    pub(crate) task_rows: Vec<(TaskId, TaskInfo)>,
 }
 
 /// Is there more to decode?

@@ -8,8 +8,8 @@ use crate::{Format, Input, ReadError, detect};
 use std::path::Path;
 use std::sync::mpsc;
 use ttwu_model::{
-    Event, Pid, RawEvent, Resolver, StrId, Strings, TaskNote, TaskTable, Time, Trace, TraceHealth, TraceMeta,
-    TraceParts,
+    Event, Pid, RawEvent, Resolver, StrId, Strings, TaskId, TaskInfo, TaskNote, TaskTable, Time, Trace,
+    TraceHealth, TraceMeta, TraceParts,
 };
 
 /// What the decoder's thread hands over.
@@ -19,6 +19,8 @@ struct Batch {
     tgids: Vec<(Pid, Pid)>,
     names: Vec<(Pid, StrId)>,
     notes: Vec<TaskNote>,
+    resolved: Vec<Event>,
+    task_rows: Vec<(TaskId, TaskInfo)>,
 }
 
 /// How the decoder's thread ended.
@@ -86,7 +88,10 @@ impl TraceStream {
                 let tgids = std::mem::take(&mut source.tgids);
                 let names = std::mem::take(&mut source.names);
                 let notes = std::mem::take(&mut source.notes);
-                let abandoned = sender.send(Batch { events, strings, tgids, names, notes }).is_err();
+                let resolved = std::mem::take(&mut source.resolved);
+                let task_rows = std::mem::take(&mut source.task_rows);
+                let batch = Batch { events, strings, tgids, names, notes, resolved, task_rows };
+                let abandoned = sender.send(batch).is_err();
                 match more {
                     Ok(More::Yes) if !abandoned => {}
                     Ok(_) => return Ending { source, error: None },
@@ -132,7 +137,15 @@ impl TraceStream {
         for (pid, tgid) in batch.tgids {
             self.resolver.set_tgid(pid, tgid);
         }
-        self.events.clear();
+        for (task, row) in batch.task_rows {
+            self.resolver.put_row(task, row);
+        }
+        if batch.resolved.is_empty() {
+            self.events.clear();
+        } else {
+            self.events = batch.resolved;
+        }
+        self.last = self.events.last().map_or(self.last, |event| event.at);
         self.events.reserve(batch.events.len());
         for raw in &batch.events {
             assert!(raw.event.at >= self.last, "decoder of {} broke time order", self.format);
