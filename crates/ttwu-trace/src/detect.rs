@@ -82,6 +82,7 @@ struct DirectoryReader {
 
 /// Magic numbers first, then structure, then looks.
 const FILES: &[FileReader] = &[
+    FileReader { format: Format::TraceDat, probe: crate::tracedat::probe, open: crate::tracedat::open },
     FileReader { format: Format::Ttwu, probe: crate::ttwu::probe, open: crate::ttwu::open },
     FileReader { format: Format::Perfetto, probe: crate::perfetto::probe, open: crate::perfetto::open },
 ];

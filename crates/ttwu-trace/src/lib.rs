@@ -8,12 +8,15 @@
 //! hostile by default: no length in a file is believed before it is checked against what is there.
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod detect;
 mod error;
 mod input;
 mod perfetto;
+mod ring;
 mod source;
 mod stream;
+mod tracedat;
 mod tracepoint;
 mod ttwu;
 mod unwrap;
@@ -21,6 +24,7 @@ mod unwrap;
 pub use detect::{Format, detect};
 pub use error::ReadError;
 pub use input::Input;
+pub use ring::PageLayout;
 pub use stream::{Chunk, TraceStream, read};
 pub use tracepoint::{
     Encoding, Endian, Field, FieldValue, FormatError, Origin, RawRecord, Shape, Symbols, TracepointFormat,
