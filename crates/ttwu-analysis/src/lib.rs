@@ -6,7 +6,18 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod distribution;
+mod latency;
+mod perf_compat;
 mod run;
+mod schbench;
 
 pub use analysis::{Analysis, End, Measured, Moment, Needs, Recorded};
+pub use distribution::{Distribution, EXACT_LIMIT, Quantile, Quantiles, Summary};
+pub use latency::{Censored, Latency, LatencyReport, LatencyRow, TaskFilter};
+pub use perf_compat::{
+    LOG_BUCKETS, LostRecords, PerfLatency, PerfLatencyOptions, PerfLatencyRow, PerfLatencyTable, PerfSortKey,
+    PerfVersion,
+};
 pub use run::{Analyser, AnalysisSet, Results, analyse, analyse_one};
+pub use schbench::{SchbenchPercentile, SchbenchTable};

@@ -7,19 +7,31 @@
 //! What this does not do: read files. Whoever has events in time order feeds them, in chunks of any size; the chunking
 //! changes no result.
 
-use crate::{Analysis, End, Measured, Moment, Recorded};
-use std::collections::BTreeMap;
-use ttwu_model::{Event, EventKind, Strings, TaskTable, Time, Timeline, Trace, TraceParts};
+use crate::{
+    Analysis, End, Latency, LatencyReport, Measured, Moment, PerfLatency, PerfLatencyOptions,
+    PerfLatencyTable, Recorded, TaskFilter,
+};
+use std::collections::{BTreeMap, VecDeque};
+use ttwu_model::{Event, EventKind, Strings, TaskNote, TaskTable, Time, Timeline, Trace, TraceParts};
 
 /// Which analyses to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AnalysisSet {}
+pub struct AnalysisSet {
+    /// Waits per task and name, of the tasks that pass.
+    pub latency: Option<TaskFilter>,
+    /// `perf sched latency` as perf itself has it.
+    pub perf_latency: Option<PerfLatencyOptions>,
+}
 
 /// A pass over a trace's events, in chunks.
 #[derive(Debug)]
 pub struct Analyser {
     timeline: Timeline,
     counts: Counts,
+    notes: VecDeque<TaskNote>,
+    events_seen: u64,
+    latency: Option<Latency>,
+    perf_latency: Option<PerfLatency>,
     span: Option<(Time, Time)>,
 }
 
@@ -30,13 +42,32 @@ pub struct Results {
     pub recorded: Recorded,
     /// First and last event's time; `None` for a trace without events.
     pub span: Option<(Time, Time)>,
+    /// Waits per task and name.
+    pub latency: Option<Measured<LatencyReport>>,
+    /// `perf sched latency`.
+    pub perf_latency: Option<Measured<PerfLatencyTable>>,
 }
 
 impl Analyser {
     /// Ready for the first event.
     #[must_use]
-    pub fn new(_set: &AnalysisSet) -> Self {
-        Self { timeline: Timeline::new(), counts: Counts::default(), span: None }
+    pub fn new(set: &AnalysisSet) -> Self {
+        Self {
+            timeline: Timeline::new(),
+            counts: Counts::default(),
+            notes: VecDeque::new(),
+            events_seen: 0,
+            latency: set.latency.clone().map(Latency::new),
+            perf_latency: set.perf_latency.clone().map(PerfLatency::new),
+            span: None,
+        }
+    }
+
+    /// Takes the recorder's notes, before the events that they lie between. Only perf's own tables go by them.
+    pub fn note(&mut self, notes: &[TaskNote]) {
+        if self.perf_latency.is_some() {
+            self.notes.extend(notes);
+        }
     }
 
     /// Takes the next events, which must not be before those of earlier chunks. `strings` and `tasks` are all that is known
@@ -44,21 +75,56 @@ impl Analyser {
     pub fn feed(&mut self, events: &[Event], strings: &Strings, tasks: &TaskTable) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         self.span = Some((self.span.map_or(first.at, |(from, _)| from), last.at));
+        let mut rest = events;
+        while !rest.is_empty() {
+            let until = self.take_notes().saturating_sub(self.events_seen);
+            let (now, later) = rest.split_at(usize::try_from(until).unwrap_or(usize::MAX).min(rest.len()));
+            self.step(now, strings, tasks);
+            self.events_seen += now.len() as u64;
+            rest = later;
+        }
+    }
+
+    /// Hands on the notes that come before the next event; the answer is the index of the event before which the next one
+    /// comes.
+    fn take_notes(&mut self) -> u64 {
+        while let Some(note) = self.notes.front() {
+            if note.before > self.events_seen {
+                return note.before;
+            }
+            if let Some(latency) = &mut self.perf_latency {
+                latency.note(note);
+            }
+            self.notes.pop_front();
+        }
+        u64::MAX
+    }
+
+    fn step(&mut self, events: &[Event], strings: &Strings, tasks: &TaskTable) {
         for event in events {
             self.counts.add(event);
             self.timeline.step(event);
             let moment = Moment { timeline: &self.timeline, strings, tasks };
-            let _ = moment;
+            if let Some(latency) = &mut self.latency {
+                latency.observe(&moment, event);
+            }
+            if let Some(latency) = &mut self.perf_latency {
+                latency.observe(&moment, event);
+            }
         }
     }
 
     /// The results, once the last event was fed.
     #[must_use]
-    pub fn finish(self, parts: &TraceParts) -> Results {
+    pub fn finish(mut self, parts: &TraceParts) -> Results {
+        self.events_seen = u64::MAX;
+        self.take_notes();
         let recorded = Recorded::new(self.counts.by_name(&parts.strings), parts);
         let end = End { timeline: &self.timeline, parts, recorded: &recorded, span: self.span };
+        let latency = self.latency.map(|latency| latency.finish(&end));
+        let perf_latency = self.perf_latency.map(|latency| latency.finish(&end));
         let span = end.span;
-        Results { recorded, span }
+        Results { recorded, span, latency, perf_latency }
     }
 }
 
@@ -66,6 +132,7 @@ impl Analyser {
 #[must_use]
 pub fn analyse(trace: &Trace, set: &AnalysisSet) -> Results {
     let mut analyser = Analyser::new(set);
+    analyser.note(&trace.parts().notes);
     analyser.feed(trace.events(), trace.strings(), trace.tasks());
     analyser.finish(trace.parts())
 }

@@ -1,1 +1,8 @@
-//! placeholder
+//! Renderers: analyses' plain data as text. Nothing is computed here that is not a matter of units or widths.
+//!
+//! One file a view, one public function a file, each returning text or writing to a `dyn Write`.
+#![forbid(unsafe_code)]
+
+mod perf_latency;
+
+pub use perf_latency::{perf_latency, perf_latency_histogram};
