@@ -13,7 +13,7 @@ mod detect;
 mod error;
 mod input;
 mod perfetto;
-mod ring;
+pub mod ring;
 mod source;
 mod stream;
 mod tracedat;
@@ -24,7 +24,6 @@ mod unwrap;
 pub use detect::{Format, detect};
 pub use error::ReadError;
 pub use input::Input;
-pub use ring::PageLayout;
 pub use stream::{Chunk, TraceStream, read};
 pub use tracepoint::{
     Encoding, Endian, Field, FieldValue, FormatError, Origin, RawRecord, Shape, Symbols, TracepointFormat,
