@@ -16,6 +16,7 @@ mod perfetto;
 pub mod ring;
 mod source;
 mod stream;
+mod text;
 mod tracedat;
 mod tracepoint;
 mod ttwu;
