@@ -12,11 +12,12 @@ mod bytes;
 mod detect;
 mod error;
 mod input;
+mod perf;
 mod perfetto;
-pub mod ring;
+mod records;
+mod ring;
 mod source;
 mod stream;
-mod text;
 mod tracedat;
 mod tracepoint;
 mod ttwu;
@@ -25,6 +26,8 @@ mod unwrap;
 pub use detect::{Format, detect};
 pub use error::ReadError;
 pub use input::Input;
+pub use records::walk_records;
+pub use ring::PageLayout;
 pub use stream::{Chunk, TraceStream, read};
 pub use tracepoint::{
     Encoding, Endian, Field, FieldValue, FormatError, Origin, RawRecord, Shape, Symbols, TracepointFormat,

@@ -207,7 +207,7 @@ pub(super) fn integer(bytes: &[u8], endian: Endian, signed: bool) -> Option<i64>
 }
 
 /// `bytes` up to the first NUL.
-pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     let len = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     &bytes[..len]
 }
@@ -373,7 +373,8 @@ fn shape_of(declaration: &str, bare: &str, bound: Option<usize>, size: usize, en
         };
     }
     if bare.len() != declaration.len() {
-        let element = bound.filter(|&bound| bound > 0 && size % bound == 0).map(|bound| size / bound);
+        let element =
+            bound.filter(|&bound| bound > 0 && size.is_multiple_of(bound)).map(|bound| size / bound);
         return match element.and_then(|element| u8::try_from(element).ok()) {
             Some(1) if bare.contains("char") => Shape::Text,
             Some(element @ (1 | 2 | 4 | 8)) => Shape::Array { element },

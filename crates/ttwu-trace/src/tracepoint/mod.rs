@@ -17,6 +17,7 @@ mod state;
 mod symbols;
 mod table;
 
+pub(crate) use format::until_nul;
 pub use format::{Encoding, Endian, Field, FieldValue, FormatError, Origin, Shape, TracepointFormat};
 pub use record::RawRecord;
 pub use symbols::Symbols;

@@ -77,7 +77,7 @@ impl Symbols {
     /// The constant string at an address, or the number itself.
     #[must_use]
     pub fn string(&self, address: u64) -> String {
-        self.strings.get(&address).map_or_else(|| format!("{address:#x}"), |string| string.to_string())
+        self.strings.get(&address).map_or_else(|| format!("{address:#x}"), ToString::to_string)
     }
 
     /// Name, offset in it, and its size as the distance to the next one.

@@ -79,7 +79,8 @@ impl Tracepoints {
                 }
                 continue;
             }
-            let Ok(index @ ..NONE) = u16::try_from(table.formats.len()) else { continue };
+            let next = u16::try_from(table.formats.len()).ok().filter(|&index| index != NONE);
+            let Some(index) = next else { continue };
             let mut extractor = Extractor::new(&format, machine);
             extractor.prepare(&mut source.strings);
             if format.system() == "sched" && format.name() == "sched_switch" && !extractor.is_interpreted() {
