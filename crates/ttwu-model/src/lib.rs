@@ -15,6 +15,7 @@ mod ids;
 mod note;
 mod resolve;
 mod timeline;
+mod topology;
 mod trace;
 mod units;
 
@@ -24,6 +25,11 @@ pub use ids::{CpuId, Pid, StrId, TaskId};
 pub use note::{NoteKind, TaskNote};
 pub use resolve::{ContinuityCheck, Resolver};
 pub use timeline::{Interval, Phase, Placed, Timeline, Wait, Wake};
+pub use topology::{
+    Arch, CacheSharing, Citation, DomainLevel, Generation, GroupId, Level, MACHINES, Machine, Mark, Node,
+    NodeId, NodeList, NodeMemory, SchedDomain, SchedDomains, SchedGroup, SdFlags, SgcId, SiblingLists,
+    Topology, TopologyError, Unit, UnitId,
+};
 pub use trace::{
     ClockStep, LossWindow, Strings, TaskInfo, TaskTable, Trace, TraceBuilder, TraceHealth, TraceMeta,
     TraceParts,

@@ -219,7 +219,9 @@ pub struct TraceMeta {
     pub recorder_pids: Vec<Pid>,
     /// Further facts in the words of their source: features, tunables, preemption model, idle states. Ordered.
     pub facts: BTreeMap<String, String>,
-    /// The machine's topology in ttwu's text form, where the source has it (`Topology::parse` reads it).
+    /// The machine's topology in ttwu's text form, where the source has it: [`crate::Topology`]'s `Display` writes
+    /// it, [`crate::Topology::parse`] reads it. Text rather than the type, so that a file of a newer version with a
+    /// statement unknown here still opens.
     pub topology_text: Option<String>,
 }
 

@@ -86,6 +86,12 @@ const FILES: &[FileReader] = &[
     FileReader { format: Format::TraceDat, probe: crate::tracedat::probe, open: crate::tracedat::open },
     FileReader { format: Format::Ttwu, probe: crate::ttwu::probe, open: crate::ttwu::open },
     FileReader { format: Format::Perfetto, probe: crate::perfetto::probe, open: crate::perfetto::open },
+    FileReader {
+        format: Format::FtraceText,
+        probe: crate::text::probe_ftrace,
+        open: crate::text::open_ftrace,
+    },
+    FileReader { format: Format::PerfScript, probe: crate::text::probe_perf, open: crate::text::open_perf },
 ];
 
 const DIRECTORIES: &[DirectoryReader] = &[];

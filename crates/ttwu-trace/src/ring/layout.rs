@@ -33,8 +33,11 @@ impl PageLayout {
         sound.then(|| Self::new(order, long_len, size))
     }
 
-    /// Reads the text of `header_page`. Errors are lowercase fragments.
-    pub(crate) fn parse(header_page: &str, order: Endian) -> Result<Self, String> {
+    /// Reads the text of `header_page`.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a lowercase fragment.
+    pub fn parse(header_page: &str, order: Endian) -> Result<Self, String> {
         let field = |name: &str| {
             let line = header_page
                 .lines()

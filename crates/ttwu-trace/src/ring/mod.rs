@@ -1,8 +1,8 @@
 //! ftrace's ring buffer: pages of entries, one stream of pages a CPU, merged by time.
 //!
 //! trace.dat, copied tracefs directories, SchedViz archives and bare pages all hold the same pages; only where the pages
-//! and the format descriptions lie differs. So everything about pages is here, once: [`page`] walks one, [`stream`] walks a
-//! CPU's, [`merge`] all CPUs', and a container's reader fills a [`recording::Recording`] with which bytes are whose.
+//! and the format descriptions lie differs. So everything about pages is here, once: `page` walks one, `stream` walks a
+//! CPU's, `merge` all CPUs', and a container's reader fills a `recording::Recording` with which bytes are whose.
 
 mod layout;
 mod merge;
@@ -13,6 +13,7 @@ mod stream;
 pub(crate) mod testing;
 
 pub use layout::PageLayout;
+pub use page::{Entry, Lost, PageCursor, PageHead, Step};
 pub(crate) use recording::{
     CpuPages, CpuStats, Recording, chosen_clock, memory_share, note_clock, parse_formats, parse_names,
 };

@@ -30,45 +30,54 @@ const TIME_EXTEND: u32 = 30;
 
 /// Events that were lost just before a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub enum Lost {
+    /// None were.
     None,
     /// Lost, and nobody counted.
     Uncounted,
+    /// Lost and counted.
     Counted(u64),
 }
 
 /// What a page's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PageHead {
-    pub(crate) time: u64,
-    pub(crate) lost: Lost,
+pub struct PageHead {
+    /// Time stamp of the page, in the tracer's clock.
+    pub time: u64,
+    /// What is missing before it.
+    pub lost: Lost,
     /// Where the entries end.
-    pub(crate) end: usize,
+    pub end: usize,
 }
 
 /// A payload found by [`PageCursor::next`]: `page[start..end]` at `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) time: u64,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+pub struct Entry {
+    /// Time stamp in the tracer's clock.
+    pub time: u64,
+    /// Offset of the payload's first byte in the page.
+    pub start: usize,
+    /// Offset behind its last byte.
+    pub end: usize,
 }
 
 /// One step of a [`PageCursor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
+    /// A payload.
     Entry(Entry),
     /// No further entries.
     End,
     /// The entry at this offset does not fit in the page; what follows it cannot be found.
     Damaged {
+        /// Its offset in the page.
         at: usize,
     },
 }
 
 /// Where a walk over one page stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PageCursor {
+pub struct PageCursor {
     at: usize,
     end: usize,
     time: u64,
@@ -76,9 +85,11 @@ pub(crate) struct PageCursor {
 }
 
 impl PageHead {
-    /// The header of `page`, which may be shorter than the layout says (the end of a cut file). `Err` gives the
-    /// committed length when it does not fit.
-    pub(crate) fn parse(page: &[u8], layout: &PageLayout) -> Result<Self, u64> {
+    /// The header of `page`, which may be shorter than the layout says (the end of a cut file).
+    ///
+    /// # Errors
+    /// The committed length when it does not fit.
+    pub fn parse(page: &[u8], layout: &PageLayout) -> Result<Self, u64> {
         let order = layout.order();
         let time = order.u64(page, 0).ok_or(0u64)?;
         // The flags are in the low word of `commit` on both word sizes.
@@ -102,13 +113,14 @@ impl PageHead {
 
 impl PageCursor {
     /// Before the first entry of a page with this header.
-    pub(crate) fn new(head: &PageHead, layout: &PageLayout) -> Self {
+    #[must_use]
+    pub fn new(head: &PageHead, layout: &PageLayout) -> Self {
         Self { at: layout.data_at(), end: head.end, time: head.time, order: layout.order() }
     }
 
     /// The next payload. `page` is the one that the cursor was made for.
     #[inline]
-    pub(crate) fn next(&mut self, page: &[u8]) -> Step {
+    pub fn next(&mut self, page: &[u8]) -> Step {
         let page = &page[..self.end.min(page.len())];
         loop {
             if self.at >= page.len() {
