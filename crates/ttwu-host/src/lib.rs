@@ -1,1 +1,3 @@
-//! placeholder
+//! What touches the machine: its `/sys` tree.
+
+pub mod sysfs;

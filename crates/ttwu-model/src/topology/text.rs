@@ -329,7 +329,8 @@ impl Topology {
             write_sets(f, unit.name(), self.units(unit))?;
         }
         for node in &self.nodes {
-            writeln!(f, "node {}: {}", node.id, node.cpus)?;
+            let space = if node.cpus.is_empty() { "" } else { " " };
+            writeln!(f, "node {}:{space}{}", node.id, node.cpus)?;
         }
         Ok(())
     }
