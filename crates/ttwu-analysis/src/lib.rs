@@ -6,18 +6,43 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod cpus;
 mod distribution;
 mod latency;
+mod migrations;
 mod perf_compat;
+mod placement;
+mod relation;
 mod run;
 mod schbench;
+#[cfg(test)]
+mod script;
+mod switches;
+mod tally;
+mod who;
 
 pub use analysis::{Analysis, End, Measured, Moment, Needs, Recorded};
+pub use cpus::{
+    CpuUse, Cpus, CpusAnalysis, QUEUE_LENGTH_MAX, TaskCpus, TaskOnCpu, VIOLATION_BOUNDS_NS, VIOLATIONS_KEPT,
+    Violation, Violations,
+};
 pub use distribution::{Distribution, EXACT_LIMIT, Quantile, Quantiles, Summary};
 pub use latency::{Censored, Latency, LatencyReport, LatencyRow, TaskFilter};
+pub use migrations::{
+    ByMigrationCause, MigrationCause, MigrationEvidence, Migrations, MigrationsAnalysis, Route,
+};
 pub use perf_compat::{
     LOG_BUCKETS, LostRecords, PerfLatency, PerfLatencyOptions, PerfLatencyRow, PerfLatencyTable, PerfSortKey,
     PerfVersion,
 };
+pub use placement::{
+    ByContext, EXAMPLES, NewTasks, Outcome, Placement, PlacementAnalysis, Stacked, StackedExample,
+    TaskPlacement, WakeContext,
+};
+pub use relation::{ByRelation, Levels, Relation};
 pub use run::{Analyser, AnalysisSet, Results, analyse, analyse_one};
 pub use schbench::{SchbenchPercentile, SchbenchTable};
+pub use switches::{
+    ByCause, PreemptionPair, SwitchCause, SwitchEvidence, Switches, SwitchesAnalysis, TaskSwitches,
+};
+pub use who::Who;
