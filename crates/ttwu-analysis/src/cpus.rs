@@ -34,7 +34,7 @@ pub struct Cpus {
     pub span: Duration,
     /// Times with work waiting and a CPU idle, over the machine.
     pub violations: Violations,
-    /// The same where both CPUs share a last-level cache; `None` where the topology is not known.
+    /// The same where both CPUs share a last-level cache; `None` where caches are not known.
     pub violations_in_llc: Option<Violations>,
     /// Were wake-ups recorded? Otherwise hits are not known, and queues only hold preempted tasks.
     pub wakeups_recorded: bool,
@@ -285,7 +285,7 @@ impl CpusAnalysis {
             };
             self.machine.change(0, now, change);
             if let Some(llc) = self.levels.llc(cpu) {
-                self.llcs.change(llc.into(), now, change);
+                self.llcs.change(llc, now, change);
             }
         }
     }
@@ -357,7 +357,7 @@ impl Analysis for CpusAnalysis {
             tasks: tasks(&self.cells, end),
             span,
             violations: self.machine.found,
-            violations_in_llc: self.levels.known().then_some(self.llcs.found),
+            violations_in_llc: self.levels.has_llcs().then_some(self.llcs.found),
             wakeups_recorded: end.recorded.has("sched_waking") || end.recorded.has("sched_wakeup"),
         })
     }

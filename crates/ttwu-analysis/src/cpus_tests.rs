@@ -1,9 +1,10 @@
 //! Small schedules and what the CPUs did in them.
 
 use super::*;
+use crate::analyse_one;
 use crate::script::{lines, trace};
-use crate::{Place, analyse_one};
 use std::fmt::Write;
+use ttwu_model::Topology;
 
 fn show(script: &str, levels: Levels) -> String {
     let trace = trace(script);
@@ -124,7 +125,7 @@ fn a_violation_ends_when_the_idle_cpu_takes_work_and_is_open_at_the_end() {
 
 #[test]
 fn within_a_cache_both_cpus_must_share_it() {
-    let place = |cpu: u16| Place { core: cpu, cluster: Levels::NONE, llc: cpu / 2, die: 0, node: 0 };
+    let machine = Topology::parse("2 llcs x 2 cores").expect("a shape");
     let shown = show(
         "0 0 idle . sw idle R w
          0 2 idle . sw x S idle
@@ -132,7 +133,7 @@ fn within_a_cache_both_cpus_must_share_it() {
          20 1 idle . sw y S idle
          30 0 w . sw w S a
          40 0 a . sw a S idle",
-        Levels::new((0..4).map(place).collect()),
+        Levels::new(machine),
     );
     assert!(shown.ends_with("violations 1 for 20: 10+20\nin llc 1 for 10: 20+10\n"), "{shown}");
 }

@@ -21,7 +21,7 @@
 use crate::tally::at;
 use crate::{Analysis, ByRelation, End, Levels, Measured, Moment, Needs, Relation, Who};
 use ttwu_model::{
-    Context, CpuId, Duration, Event, EventKind, Interval, Phase, Placed, TaskId, Time, Timeline, Wait,
+    Context, CpuId, Duration, Event, EventKind, Interval, Level, Phase, Placed, TaskId, Time, Timeline, Wait,
 };
 
 /// How many examples are kept of each kind.
@@ -140,9 +140,9 @@ impl Outcome {
 /// Wake-ups put behind a running task while a CPU was idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stacked {
-    /// An idle CPU shared the chosen CPU's core or cluster; `None` where clusters are not known.
+    /// An idle CPU shared the chosen CPU's core or cluster; `None` where no clusters are known.
     pub cluster: Option<u64>,
-    /// An idle CPU shared its last-level cache (or something smaller); `None` where the topology is not known.
+    /// An idle CPU shared its last-level cache (or something smaller); `None` where caches are not known.
     pub llc: Option<u64>,
     /// Any CPU was idle.
     pub machine: u64,
@@ -246,7 +246,7 @@ impl PlacementAnalysis {
     pub fn new(levels: Levels) -> Self {
         let stacked = Stacked {
             cluster: levels.has_clusters().then_some(0),
-            llc: levels.known().then_some(0),
+            llc: levels.has_llcs().then_some(0),
             ..Stacked::default()
         };
         let out = Placement {
@@ -372,10 +372,10 @@ impl PlacementAnalysis {
         stacked.nearest_idle.add(relation, 1);
         stacked.behind_waker += u64::from(behind_waker);
         if let Some(cluster) = &mut stacked.cluster {
-            *cluster += u64::from(relation <= Relation::Cluster);
+            *cluster += u64::from(relation <= Relation::At(Level::Cluster));
         }
         if let Some(llc) = &mut stacked.llc {
-            *llc += u64::from(relation <= Relation::Llc);
+            *llc += u64::from(relation <= Relation::At(Level::Llc));
         }
         let row = &mut self.rows[wakee.index()];
         row.waits_stacked = Some((cpu, relation));

@@ -1,14 +1,15 @@
 //! Small wake-ups and what is said of them.
 
 use super::*;
+use crate::analyse_one;
 use crate::script::{lines, trace};
-use crate::{Place, analyse_one};
 use std::fmt::Write;
+use ttwu_model::Topology;
 
 /// Two nodes of one cache each, two clusters of two CPUs in each cache.
 fn levels() -> Levels {
-    let place = |cpu: u16| Place { core: cpu, cluster: cpu / 2, llc: cpu / 4, die: cpu / 4, node: cpu / 4 };
-    Levels::new((0..8).map(place).collect())
+    let machine = "2 sockets x 2 clusters x 2 cores; llc socket; node 0: 0-3; node 1: 4-7";
+    Levels::new(Topology::parse(machine).expect(machine))
 }
 
 fn show(script: &str, levels: Levels) -> String {

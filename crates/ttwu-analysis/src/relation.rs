@@ -2,27 +2,16 @@
 //!
 //! What this does not do: know the topology. It is given one, or none.
 
-use ttwu_model::CpuId;
+use std::sync::Arc;
+use ttwu_model::{CpuId, Level, Topology, Unit};
 
-/// How far apart two CPUs are: the smallest thing that they share.
+/// How far apart two CPUs are: the smallest thing that they share, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Relation {
-    /// The same logical CPU.
-    SameCpu,
-    /// Hardware threads of one core.
-    Smt,
-    /// Cores of one cluster (a shared L2 or L3 tag).
-    Cluster,
-    /// CPUs sharing the last-level cache.
-    Llc,
-    /// CPUs of one die.
-    Die,
-    /// CPUs of one NUMA node.
-    Node,
-    /// CPUs of different nodes.
-    Remote,
-    /// Different CPUs of a machine whose topology is not known.
-    Other,
+    /// By the topology, or the same CPU.
+    At(Level),
+    /// Different CPUs of which the topology is not known.
+    OtherCpu,
     /// One of the two CPUs is not known.
     Unknown,
 }
@@ -30,14 +19,14 @@ pub enum Relation {
 impl Relation {
     /// All of them, nearest first.
     pub const ALL: [Self; 9] = [
-        Self::SameCpu,
-        Self::Smt,
-        Self::Cluster,
-        Self::Llc,
-        Self::Die,
-        Self::Node,
-        Self::Remote,
-        Self::Other,
+        Self::At(Level::SameCpu),
+        Self::At(Level::Smt),
+        Self::At(Level::Cluster),
+        Self::At(Level::Llc),
+        Self::At(Level::Die),
+        Self::At(Level::Node),
+        Self::At(Level::Remote),
+        Self::OtherCpu,
         Self::Unknown,
     ];
 
@@ -45,15 +34,17 @@ impl Relation {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::SameCpu => "same_cpu",
-            Self::Smt => "smt",
-            Self::Cluster => "cluster",
-            Self::Llc => "llc",
-            Self::Die => "die",
-            Self::Node => "node",
-            Self::Remote => "remote",
-            Self::Other => "other_cpu",
+            Self::At(level) => level.name(),
+            Self::OtherCpu => "other_cpu",
             Self::Unknown => "unknown",
+        }
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::At(level) => level as usize,
+            Self::OtherCpu => Level::ALL.len(),
+            Self::Unknown => Level::ALL.len() + 1,
         }
     }
 }
@@ -65,13 +56,13 @@ pub struct ByRelation([u64; Relation::ALL.len()]);
 impl ByRelation {
     /// Adds `count` to one of them.
     pub fn add(&mut self, relation: Relation, count: u64) {
-        self.0[relation as usize] += count;
+        self.0[relation.index()] += count;
     }
 
     /// One of them.
     #[must_use]
     pub const fn get(&self, relation: Relation) -> u64 {
-        self.0[relation as usize]
+        self.0[relation.index()]
     }
 
     /// All together.
@@ -86,72 +77,72 @@ impl ByRelation {
     }
 }
 
-/// What one CPU belongs to; equal numbers mean shared things, [`Levels::NONE`] that there is no such level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The core.
-    pub core: u16,
-    /// The cluster.
-    pub cluster: u16,
-    /// The last-level cache.
-    pub llc: u16,
-    /// The die.
-    pub die: u16,
-    /// The NUMA node.
-    pub node: u16,
-}
-
-/// A machine's levels, by CPU; empty where the topology is not known.
+/// A machine's levels, or none where its topology is not known. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels {
-    cpus: Vec<Place>,
+    topology: Option<Arc<Topology>>,
+    /// All relations, row by row: analyses ask several times an event. Empty for large machines.
+    table: Arc<[Relation]>,
+    cpus: usize,
 }
 
-impl Levels {
-    /// "There is no such level", in a [`Place`].
-    pub const NONE: u16 = u16::MAX;
+/// Up to this many CPUs relations are looked up in a table (64 KiB).
+const TABLE_CPUS_MAX: usize = 256;
 
+impl Levels {
     /// Nothing is known.
     #[must_use]
-    pub const fn unknown() -> Self {
-        Self { cpus: Vec::new() }
+    pub fn unknown() -> Self {
+        Self::default()
     }
 
-    /// The levels of CPUs 0, 1, 2 ….
+    /// The levels of a machine.
     #[must_use]
-    pub const fn new(cpus: Vec<Place>) -> Self {
-        Self { cpus }
+    pub fn new(topology: Topology) -> Self {
+        let cpus = topology.cpu_bound();
+        let cpu = |index: usize| CpuId::try_from(index as u64).expect("a topology has at most 8192 CPUs");
+        let relation = |a, b| topology.level(cpu(a), cpu(b)).map_or(Relation::OtherCpu, Relation::At);
+        let rows = if cpus <= TABLE_CPUS_MAX { cpus } else { 0 };
+        let table =
+            (0..rows).flat_map(|a| (0..cpus).map(move |b| (a, b))).map(|(a, b)| relation(a, b)).collect();
+        Self { topology: Some(Arc::new(topology)), table, cpus }
     }
 
     /// Is a topology known?
     #[must_use]
     pub const fn known(&self) -> bool {
-        !self.cpus.is_empty()
+        self.topology.is_some()
     }
 
-    /// Does any CPU share a cluster with another core?
+    /// Are there clusters: something between the core and the last-level cache?
     #[must_use]
     pub fn has_clusters(&self) -> bool {
-        let shares =
-            |a: &Place, b: &Place| a.cluster != Self::NONE && a.cluster == b.cluster && a.core != b.core;
-        self.cpus.first().is_some_and(|_| {
-            let mut sorted: Vec<&Place> = self.cpus.iter().collect();
-            sorted.sort_by_key(|place| (place.cluster, place.core));
-            sorted.windows(2).any(|two| shares(two[0], two[1]))
+        self.topology.as_ref().is_some_and(|topology| {
+            topology.units(Unit::Cluster).iter().any(|cluster| {
+                let first = cluster.lowest();
+                cluster
+                    .iter()
+                    .any(|cpu| first.is_some_and(|first| topology.level(first, cpu) == Some(Level::Cluster)))
+            })
         })
     }
 
-    /// The number of the cache that `cpu` shares, where known.
+    /// Is it stated which CPUs share a last-level cache?
     #[must_use]
-    pub fn llc(&self, cpu: CpuId) -> Option<u16> {
-        self.cpus.get(cpu.index()).map(|place| place.llc).filter(|&llc| llc != Self::NONE)
+    pub fn has_llcs(&self) -> bool {
+        self.topology.as_ref().is_some_and(|topology| topology.is_known(Unit::Llc))
     }
 
-    /// How many CPUs share `cpu`'s last-level cache, where known.
+    /// The number of the last-level cache that `cpu` shares, where stated.
+    #[must_use]
+    pub fn llc(&self, cpu: CpuId) -> Option<usize> {
+        Some(self.topology.as_ref()?.unit(Unit::Llc, cpu)?.index())
+    }
+
+    /// How many CPUs share `cpu`'s last-level cache, where stated.
     #[must_use]
     pub fn llc_size(&self, cpu: CpuId) -> Option<u32> {
-        let llc = self.llc(cpu)?;
-        u32::try_from(self.cpus.iter().filter(|place| place.llc == llc).count()).ok()
+        u32::try_from(self.topology.as_ref()?.siblings(Unit::Llc, cpu)?.len()).ok()
     }
 
     /// How far apart two CPUs are.
@@ -159,50 +150,43 @@ impl Levels {
     pub fn relation(&self, a: Option<CpuId>, b: CpuId) -> Relation {
         let Some(a) = a else { return Relation::Unknown };
         if a == b {
-            return Relation::SameCpu;
+            return Relation::At(Level::SameCpu);
         }
-        let (Some(a), Some(b)) = (self.cpus.get(a.index()), self.cpus.get(b.index())) else {
-            return Relation::Other;
-        };
-        let same = |a: u16, b: u16| a == b && a != Self::NONE;
-        if same(a.core, b.core) {
-            Relation::Smt
-        } else if same(a.cluster, b.cluster) {
-            Relation::Cluster
-        } else if same(a.llc, b.llc) {
-            Relation::Llc
-        } else if same(a.die, b.die) {
-            Relation::Die
-        } else if same(a.node, b.node) {
-            Relation::Node
-        } else {
-            Relation::Remote
+        if b.index() < self.cpus
+            && let Some(&relation) = self.table.get(a.index() * self.cpus + b.index())
+        {
+            return relation;
         }
+        let level = self.topology.as_ref().and_then(|topology| topology.level(a, b));
+        level.map_or(Relation::OtherCpu, Relation::At)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ttwu_model::Machine;
 
     #[test]
-    fn the_smallest_shared_thing_names_the_relation() {
-        let place = |core, cluster, llc, die, node| Place { core, cluster, llc, die, node };
-        let levels = Levels::new(vec![
-            place(0, 0, 0, 0, 0),
-            place(0, 0, 0, 0, 0),
-            place(1, 0, 0, 0, 0),
-            place(2, 1, 0, 0, 0),
-            place(3, Levels::NONE, 1, 0, 0),
-            place(4, Levels::NONE, 2, 1, 0),
-            place(5, Levels::NONE, 3, 2, 1),
-        ]);
-        let relations: Vec<_> =
-            (0..8).map(|cpu| levels.relation(Some(CpuId::new(cpu)), CpuId::new(0)).name()).collect();
-        assert_eq!(relations, ["same_cpu", "smt", "cluster", "llc", "die", "node", "remote", "other_cpu"]);
+    fn relations_are_the_topologys_levels_or_less() {
+        let machine = Machine::find("kunpeng920").expect("a named machine");
+        let levels = Levels::new(machine.topology());
+        let name = |a, b| levels.relation(Some(CpuId::new(a)), CpuId::new(b)).name();
+        let names = [name(0, 0), name(0, 1), name(0, 5), name(0, 30), name(0, 60), name(0, 4000)];
+        assert_eq!(names, ["same_cpu", "cluster", "llc", "remote", "remote", "other_cpu"]);
         assert_eq!(levels.relation(None, CpuId::new(0)), Relation::Unknown);
-        assert_eq!(Levels::unknown().relation(Some(CpuId::new(1)), CpuId::new(0)), Relation::Other);
-        assert!(levels.has_clusters());
-        assert_eq!(levels.llc_size(CpuId::new(2)), Some(4));
+        assert_eq!(Levels::unknown().relation(Some(CpuId::new(1)), CpuId::new(0)), Relation::OtherCpu);
+        assert!(levels.has_clusters() && levels.has_llcs());
+        assert_eq!(levels.llc_size(CpuId::new(2)), Some(24));
+    }
+
+    #[test]
+    fn counts_are_in_the_order_of_distance() {
+        let mut by = ByRelation::default();
+        for (count, relation) in (1..).zip(Relation::ALL) {
+            by.add(relation, count);
+        }
+        assert_eq!(by.iter().map(|(_, count)| count).collect::<Vec<_>>(), (1..=9).collect::<Vec<_>>());
+        assert_eq!((by.total(), by.get(Relation::OtherCpu)), (45, 8));
     }
 }

@@ -8,8 +8,9 @@
 //! changes no result.
 
 use crate::{
-    Analysis, End, Latency, LatencyReport, Measured, Moment, PerfLatency, PerfLatencyOptions,
-    PerfLatencyTable, Recorded, TaskFilter,
+    Analysis, Cpus, CpusAnalysis, End, Latency, LatencyReport, Levels, Measured, Migrations,
+    MigrationsAnalysis, Moment, PerfLatency, PerfLatencyOptions, PerfLatencyTable, Placement,
+    PlacementAnalysis, Recorded, Switches, SwitchesAnalysis, TaskFilter,
 };
 use std::collections::{BTreeMap, VecDeque};
 use ttwu_model::{Event, EventKind, Strings, TaskNote, TaskTable, Time, Timeline, Trace, TraceParts};
@@ -21,6 +22,16 @@ pub struct AnalysisSet {
     pub latency: Option<TaskFilter>,
     /// `perf sched latency` as perf itself has it.
     pub perf_latency: Option<PerfLatencyOptions>,
+    /// Where woken tasks were put.
+    pub placement: bool,
+    /// CPUs hit, occupation, queue lengths.
+    pub cpus: bool,
+    /// Who was moved where, and by whom.
+    pub migrations: bool,
+    /// Why tasks left their CPUs.
+    pub switches: bool,
+    /// The machine's levels, where its topology is known.
+    pub levels: Levels,
 }
 
 /// A pass over a trace's events, in chunks.
@@ -32,6 +43,10 @@ pub struct Analyser {
     events_seen: u64,
     latency: Option<Latency>,
     perf_latency: Option<PerfLatency>,
+    placement: Option<PlacementAnalysis>,
+    cpus: Option<CpusAnalysis>,
+    migrations: Option<MigrationsAnalysis>,
+    switches: Option<SwitchesAnalysis>,
     span: Option<(Time, Time)>,
 }
 
@@ -46,12 +61,21 @@ pub struct Results {
     pub latency: Option<Measured<LatencyReport>>,
     /// `perf sched latency`.
     pub perf_latency: Option<Measured<PerfLatencyTable>>,
+    /// Where woken tasks were put.
+    pub placement: Option<Measured<Placement>>,
+    /// CPUs hit, occupation, queue lengths.
+    pub cpus: Option<Measured<Cpus>>,
+    /// Who was moved where, and by whom.
+    pub migrations: Option<Measured<Migrations>>,
+    /// Why tasks left their CPUs.
+    pub switches: Option<Measured<Switches>>,
 }
 
 impl Analyser {
     /// Ready for the first event.
     #[must_use]
     pub fn new(set: &AnalysisSet) -> Self {
+        let levels = || set.levels.clone();
         Self {
             timeline: Timeline::new(),
             counts: Counts::default(),
@@ -59,6 +83,10 @@ impl Analyser {
             events_seen: 0,
             latency: set.latency.clone().map(Latency::new),
             perf_latency: set.perf_latency.clone().map(PerfLatency::new),
+            placement: set.placement.then(|| PlacementAnalysis::new(levels())),
+            cpus: set.cpus.then(|| CpusAnalysis::new(levels())),
+            migrations: set.migrations.then(|| MigrationsAnalysis::new(levels())),
+            switches: set.switches.then(SwitchesAnalysis::new),
             span: None,
         }
     }
@@ -105,12 +133,12 @@ impl Analyser {
             self.counts.add(event);
             self.timeline.step(event);
             let moment = Moment { timeline: &self.timeline, strings, tasks };
-            if let Some(latency) = &mut self.latency {
-                latency.observe(&moment, event);
-            }
-            if let Some(latency) = &mut self.perf_latency {
-                latency.observe(&moment, event);
-            }
+            observe(&mut self.latency, &moment, event);
+            observe(&mut self.perf_latency, &moment, event);
+            observe(&mut self.placement, &moment, event);
+            observe(&mut self.cpus, &moment, event);
+            observe(&mut self.migrations, &moment, event);
+            observe(&mut self.switches, &moment, event);
         }
     }
 
@@ -121,11 +149,27 @@ impl Analyser {
         self.take_notes();
         let recorded = Recorded::new(self.counts.by_name(&parts.strings), parts);
         let end = End { timeline: &self.timeline, parts, recorded: &recorded, span: self.span };
-        let latency = self.latency.map(|latency| latency.finish(&end));
-        let perf_latency = self.perf_latency.map(|latency| latency.finish(&end));
-        let span = end.span;
-        Results { recorded, span, latency, perf_latency }
+        Results {
+            span: end.span,
+            latency: finish(self.latency, &end),
+            perf_latency: finish(self.perf_latency, &end),
+            placement: finish(self.placement, &end),
+            cpus: finish(self.cpus, &end),
+            migrations: finish(self.migrations, &end),
+            switches: finish(self.switches, &end),
+            recorded,
+        }
     }
+}
+
+fn observe<A: Analysis>(analysis: &mut Option<A>, moment: &Moment<'_>, event: &Event) {
+    if let Some(analysis) = analysis {
+        analysis.observe(moment, event);
+    }
+}
+
+fn finish<A: Analysis>(analysis: Option<A>, end: &End<'_>) -> Option<Measured<A::Output>> {
+    analysis.map(|analysis| analysis.finish(end))
 }
 
 /// Runs `set` over a whole trace in memory.

@@ -36,15 +36,6 @@ impl<V: Copy + Default> Tally<V> {
         &mut self.slots[index].1
     }
 
-    /// The value of `key`, if it occurred.
-    pub(crate) fn get(&self, key: u64) -> Option<V> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let (found, value) = self.slots[Self::find(&self.slots, key)];
-        (found == key).then_some(value)
-    }
-
     /// All keys with their values, by key.
     pub(crate) fn sorted(&self) -> Vec<(u64, V)> {
         let mut all: Vec<_> = self.slots.iter().copied().filter(|&(key, _)| key != EMPTY).collect();
@@ -105,7 +96,6 @@ mod tests {
             *expected.entry(key).or_insert(0) += 1;
         }
         assert_eq!(tally.sorted(), expected.iter().map(|(&key, &count)| (key, count)).collect::<Vec<_>>());
-        assert_eq!(tally.get(pair(300, 0)), None);
         assert_eq!(unpair(pair(5, 9)), (5, 9));
     }
 }

@@ -1,6 +1,6 @@
 //! Naming tasks in results: an id alone says nothing to a reader.
 
-use ttwu_model::{Pid, Strings, TaskId, TaskTable, TraceParts};
+use ttwu_model::{Pid, TaskId, TraceParts};
 
 /// A task in a result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,13 +57,6 @@ fn bound_cpu(name: &str) -> Option<u16> {
     // `kworker/u8:1` is unbound, `kworker/R-name` a rescuer.
     let digits = number.len() - number.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
     number[..digits].parse().ok()
-}
-
-/// Is `task` a stopper thread (`migration/N`)?
-pub(crate) fn is_stopper(tasks: &TaskTable, strings: &Strings, task: TaskId) -> bool {
-    !task.is_idle()
-        && task.index() < tasks.len()
-        && tasks.last_name(task).is_some_and(|name| strings.get(name).starts_with("migration/"))
 }
 
 #[cfg(test)]
