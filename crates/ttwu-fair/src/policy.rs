@@ -159,7 +159,7 @@ impl Policy {
         let Some(row) = TUNABLES.iter().find(|row| row.name == name) else {
             return Err(Self::unknown(name));
         };
-        if row.exists.0 > self.kernel || row.exists.1.is_some_and(|last| self.kernel > last) {
+        if !row.exists_in(self.kernel) {
             return Err(PolicyError::NotInKernel { kernel: self.kernel, name: row.name });
         }
         let allowed = match row.tunable {

@@ -94,6 +94,14 @@ pub const TUNABLES: &[TunableRow] = &[
     },
 ];
 
+impl TunableRow {
+    /// Does `kernel` have it?
+    #[must_use]
+    pub fn exists_in(&self, kernel: Kernel) -> bool {
+        self.exists.0 <= kernel && self.exists.1.is_none_or(|last| kernel <= last)
+    }
+}
+
 /// How scaled tunables grow with the number of CPUs (`tunable_scaling`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scaling {

@@ -1,4 +1,18 @@
-//! The `ttwu` command.
+//! The `ttwu` command: flags → calls of the libraries below; progress; exit codes.
+//!
+//! Exit codes: 0 done, 1 the answer is "no", 2 usage or bad input, 3 the machine forbids it, 130 interrupted with what
+//! there was. Results go to standard output, everything else to standard error.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod commands;
+mod exit;
+mod output;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = args::parse();
+    let done = commands::run(args);
+    exit::code(done)
+}

@@ -1,0 +1,23 @@
+//! One file a command: flags → calls → text.
+
+mod policy;
+
+use crate::args::{Cli, Command, definition};
+use crate::exit::{Done, Failure, Outcome};
+
+/// Does what the flags ask.
+pub(crate) fn run(cli: Cli) -> Outcome {
+    match cli.command {
+        None => Ok(Done::Ok),
+        Some(Command::Policy(args)) => policy::run(&args),
+        Some(Command::Completions { shell }) => {
+            clap_complete::generate(shell, &mut definition(), "ttwu", &mut std::io::stdout());
+            Ok(Done::Ok)
+        }
+        Some(Command::Man { folder }) => {
+            clap_mangen::generate_to(definition(), &folder).map_err(Failure::input)?;
+            Ok(Done::Ok)
+        }
+        Some(_) => Err(Failure::input(anyhow::anyhow!("not wired yet"))),
+    }
+}

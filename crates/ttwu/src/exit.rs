@@ -1,0 +1,57 @@
+//! Exit codes, and how an error becomes one.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a command ended, when it did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// The job is done.
+    Ok,
+    /// The answer is "no".
+    #[expect(dead_code, reason = "the first command with a yes-or-no answer is `ttwu check`")]
+    No,
+    /// The user ended it; what there was has been kept.
+    Interrupted,
+}
+
+/// Usage or input was wrong (exit code 2) or the machine forbids the job (3).
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// Bad usage or input.
+    pub(crate) fn input(error: impl Into<anyhow::Error>) -> Self {
+        Self { code: 2, error: error.into() }
+    }
+
+    /// The machine does not allow it.
+    pub(crate) fn forbidden(error: impl Into<anyhow::Error>) -> Self {
+        Self { code: 3, error: error.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.error)
+    }
+}
+
+/// A command's result.
+pub(crate) type Outcome = Result<Done, Failure>;
+
+/// The process' exit code; an error is printed on one line.
+pub(crate) fn code(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Ok(Done::Ok) => ExitCode::SUCCESS,
+        Ok(Done::No) => ExitCode::from(1),
+        Ok(Done::Interrupted) => ExitCode::from(130),
+        Err(failure) => {
+            eprintln!("ttwu: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}
