@@ -16,7 +16,6 @@ mod perf;
 mod perfetto;
 mod records;
 pub mod ring;
-mod ring;
 mod source;
 mod stream;
 mod text;
