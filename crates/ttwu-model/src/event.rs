@@ -355,6 +355,44 @@ impl<T: Copy> EventKind<T> {
         None,
     ];
 
+    /// The same kind with each string renamed by `rename`, for events that go from one trace's strings to another's.
+    pub fn map_strings(self, mut rename: impl FnMut(StrId) -> StrId) -> Self {
+        match self {
+            Self::Exec { task, file } => Self::Exec { task, file: file.map(rename) },
+            Self::IpiSend { target, callsite } => Self::IpiSend { target, callsite: callsite.map(rename) },
+            Self::IpiSendMask { mask, callsite } => {
+                let mask = mask.map(&mut rename);
+                Self::IpiSendMask { mask, callsite: callsite.map(rename) }
+            }
+            Self::VectorEntry { name } => Self::VectorEntry { name: rename(name) },
+            Self::VectorExit { name } => Self::VectorExit { name: rename(name) },
+            Self::IrqEntry { irq, name } => Self::IrqEntry { irq, name: name.map(rename) },
+            Self::TimerExpire { function } => Self::TimerExpire { function: rename(function) },
+            Self::WorkStart { function } => Self::WorkStart { function: rename(function) },
+            Self::WorkEnd { function } => Self::WorkEnd { function: function.map(rename) },
+            Self::Other { name } => Self::Other { name: rename(name) },
+            Self::Waking { .. }
+            | Self::Wakeup { .. }
+            | Self::WakeupNew { .. }
+            | Self::Switch { .. }
+            | Self::Migrate { .. }
+            | Self::Fork { .. }
+            | Self::Exit { .. }
+            | Self::StatRuntime { .. }
+            | Self::StatWait { .. }
+            | Self::StatSleep { .. }
+            | Self::IdleEnter { .. }
+            | Self::IdleExit { .. }
+            | Self::Frequency { .. }
+            | Self::IrqExit { .. }
+            | Self::SoftirqRaise { .. }
+            | Self::SoftirqEntry { .. }
+            | Self::SoftirqExit { .. }
+            | Self::Yield
+            | Self::Lost { .. } => self,
+        }
+    }
+
     /// The tracepoint's name, for counts and messages; `None` for [`EventKind::Other`], which carries its own.
     pub const fn tracepoint(&self) -> Option<&'static str> {
         Self::TRACEPOINTS[self.ordinal()]

@@ -9,6 +9,7 @@
 //! answer on every machine.
 #![forbid(unsafe_code)]
 
+mod compare;
 mod cpuset;
 mod event;
 mod ids;
@@ -19,6 +20,7 @@ mod topology;
 mod trace;
 mod units;
 
+pub use compare::{Difference, Lenience, WhereUnknown};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use event::{Context, Event, EventFlags, EventKind, Prio, RawEvent, StateLetter, TaskState};
 pub use ids::{CpuId, Pid, StrId, TaskId};

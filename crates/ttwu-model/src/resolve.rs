@@ -113,7 +113,7 @@ impl Resolver {
     /// Says which process a thread belongs to (from a side record or a text column). Applies to the pid's present task.
     pub fn set_tgid(&mut self, pid: Pid, tgid: Pid) {
         if pid != Pid::IDLE && pid != Pid::UNKNOWN {
-            let task = self.slot(pid).task;
+            let task = self.slot_noted(pid).task;
             self.tasks.get_mut(task).tgid = Some(tgid);
         }
     }
@@ -121,7 +121,7 @@ impl Resolver {
     /// Says a task's name from a side record (perf's COMM, trace-cmd's cmdlines); an event's own name overrules it.
     pub fn set_name(&mut self, pid: Pid, at: Time, name: StrId) {
         if pid != Pid::IDLE && pid != Pid::UNKNOWN {
-            let slot = *self.slot(pid);
+            let slot = *self.slot_noted(pid);
             if slot.name.is_none() {
                 self.rename(pid, slot.task, at, name);
             }
@@ -200,8 +200,18 @@ impl Resolver {
         }
     }
 
-    /// The pid's slot; a pid never seen gets a task.
+    /// The pid's slot; a pid never seen gets a task, which must have lived before this event.
     fn slot(&mut self, pid: Pid) -> &mut Slot {
+        self.slot_or(pid, Life::Alive)
+    }
+
+    /// The pid's slot for a side record; a pid never seen gets a task of which no event has told yet, so that a
+    /// `sched_wakeup_new` to come is its beginning and not a second life.
+    fn slot_noted(&mut self, pid: Pid) -> &mut Slot {
+        self.slot_or(pid, Life::Fresh)
+    }
+
+    fn slot_or(&mut self, pid: Pid, life: Life) -> &mut Slot {
         if self.entry(pid).is_none() {
             let row = TaskInfo {
                 pid,
@@ -212,7 +222,7 @@ impl Resolver {
                 exited_at: None,
             };
             let task = self.tasks.push(row);
-            *self.entry(pid) = Some(Slot { task, name: None, life: Life::Alive });
+            *self.entry(pid) = Some(Slot { task, name: None, life });
         }
         self.entry(pid).as_mut().expect("filled above")
     }
@@ -294,6 +304,18 @@ mod tests {
             builder.push(&event(at as u64, 0, kind));
         }
         assert_eq!(builder.finish().tasks().len(), 3);
+    }
+
+    #[test]
+    fn a_task_that_was_only_noted_begins_with_its_wakeup_new() {
+        let mut resolver = Resolver::new();
+        let mut health = TraceHealth::default();
+        resolver.set_tgid(Pid::new(7), Pid::new(5));
+        for (at, kind) in [new(7), switch(0, 7, StateLetter::Running)].into_iter().enumerate() {
+            resolver.resolve(&event(at as u64, 0, kind), &mut health);
+        }
+        assert_eq!(resolver.tasks().len(), 2);
+        assert_eq!(resolver.tasks().get(TaskId::new(1)).tgid, Some(Pid::new(5)));
     }
 
     #[test]

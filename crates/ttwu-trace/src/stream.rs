@@ -134,9 +134,6 @@ impl TraceStream {
         for text in batch.strings {
             self.strings.intern(&text);
         }
-        for (pid, tgid) in batch.tgids {
-            self.resolver.set_tgid(pid, tgid);
-        }
         for (task, row) in batch.task_rows {
             self.resolver.put_row(task, row);
         }
@@ -151,6 +148,10 @@ impl TraceStream {
             assert!(raw.event.at >= self.last, "decoder of {} broke time order", self.format);
             self.last = raw.event.at;
             self.events.push(self.resolver.resolve(raw, &mut self.health));
+        }
+        // Behind the batch's events, which may begin the tasks that are meant.
+        for (pid, tgid) in batch.tgids {
+            self.resolver.set_tgid(pid, tgid);
         }
         for (pid, name) in batch.names {
             self.resolver.set_name(pid, self.last, name);
