@@ -91,13 +91,8 @@ pub(crate) fn unwrap(
 }
 
 fn undo(input: &Input, wrapping: Wrapping, health: &mut TraceHealth) -> Result<Input, ReadError> {
-    let limit = SIZE_FREE.max(input.len().saturating_mul(RATIO_MAX));
-    let mut content = Bounded {
-        inner: wrapping.reader(Sequential { input, at: 0 }),
-        left: limit,
-        failure: None,
-        over: false,
-    };
+    let limit = ratio_limit(input.len());
+    let mut content = Bounded::new(wrapping.reader(Sequential { input, at: 0 }), limit);
     let inside = Input::spool(&mut content, input.name())?;
     if content.over {
         let what = format!(
@@ -126,6 +121,11 @@ fn undo(input: &Input, wrapping: Wrapping, health: &mut TraceHealth) -> Result<I
     Ok(inside)
 }
 
+/// What `compressed` bytes may decompress to.
+pub(crate) fn ratio_limit(compressed: u64) -> u64 {
+    SIZE_FREE.max(compressed.saturating_mul(RATIO_MAX))
+}
+
 /// Reads an input from its start.
 #[derive(Clone)]
 struct Sequential<'a> {
@@ -142,11 +142,19 @@ impl Read for Sequential<'_> {
 }
 
 /// Ends at the limit or at the first error instead of failing, so that what came before is kept.
-struct Bounded<'a> {
+pub(crate) struct Bounded<'a> {
     inner: Box<dyn Read + 'a>,
     left: u64,
-    failure: Option<io::Error>,
-    over: bool,
+    /// What ended it before its end.
+    pub(crate) failure: Option<io::Error>,
+    /// Was there more than the limit?
+    pub(crate) over: bool,
+}
+
+impl<'a> Bounded<'a> {
+    pub(crate) fn new(inner: Box<dyn Read + 'a>, limit: u64) -> Self {
+        Self { inner, left: limit, failure: None, over: false }
+    }
 }
 
 impl Read for Bounded<'_> {

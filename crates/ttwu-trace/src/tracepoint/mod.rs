@@ -19,6 +19,8 @@ mod table;
 
 pub(crate) use format::until_nul;
 pub use format::{Encoding, Endian, Field, FieldValue, FormatError, Origin, Shape, TracepointFormat};
+pub(crate) use names::Names;
 pub use record::RawRecord;
+pub(crate) use state::StateTable;
 pub use symbols::Symbols;
 pub(crate) use table::{Machine, Tracepoints};

@@ -13,13 +13,13 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Caches in front of `Strings` for names and for numbers that stand for names.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(crate) struct Names {
     comms: Box<[(u128, Option<StrId>)]>,
     addresses: Box<[(u64, Option<StrId>)]>,
 }
 
 impl Names {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             comms: vec![(0, None); LINES].into_boxed_slice(),
             addresses: vec![(0, None); LINES].into_boxed_slice(),
@@ -44,7 +44,7 @@ impl Names {
     }
 
     /// The id of a text of any length, not NUL-terminated.
-    pub(super) fn text(&mut self, text: &[u8], strings: &mut Strings) -> StrId {
+    pub(crate) fn text(&mut self, text: &[u8], strings: &mut Strings) -> StrId {
         let mut comm = [0; 16];
         match comm.get_mut(..text.len()) {
             Some(start) => {

@@ -21,6 +21,11 @@ pub(crate) struct StateTable {
 const LETTERS_MAX: usize = 32;
 
 impl StateTable {
+    /// A table by its parts: bits with their letters, the bits that letters are chosen by, the bit of the `+`.
+    pub(crate) const fn new(letters: Vec<(u64, StateLetter)>, mask: u64, preempted: Option<u64>) -> Self {
+        Self { letters, mask, preempted }
+    }
+
     /// Reads `sched_switch`'s print format.
     pub(crate) fn from_print(print: &str) -> Self {
         let mut letters = Vec::new();
