@@ -41,7 +41,8 @@ fn parse() -> Result<(RecordOptions, bool), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || -> Result<String, String> {
-            let value = arguments.next().ok_or_else(|| format!("{} needs a value", argument.to_string_lossy()))?;
+            let value =
+                arguments.next().ok_or_else(|| format!("{} needs a value", argument.to_string_lossy()))?;
             value.into_string().map_err(|value| format!("{} is not UTF-8", value.to_string_lossy()))
         };
         match &*argument.to_string_lossy() {

@@ -200,12 +200,6 @@ pub(crate) fn monotonic_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// This thread's id in our pid namespace.
-pub(crate) fn gettid() -> i32 {
-    // SAFETY: no arguments, cannot fail.
-    i32::try_from(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap_or(-1)
-}
-
 /// Effective user id.
 pub(crate) fn geteuid() -> u32 {
     // SAFETY: no arguments, cannot fail.

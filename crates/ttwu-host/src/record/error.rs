@@ -93,7 +93,7 @@ impl RecordError {
     }
 
     /// The error for `operation` refused with `error`, for a process with `rights`.
-    pub(crate) fn refused(operation: Operation, error: &io::Error, rights: &Rights) -> Self {
+    pub(crate) fn refused(operation: &Operation, error: &io::Error, rights: &Rights) -> Self {
         let doing = operation.to_string();
         let errno = error.raw_os_error().unwrap_or(0);
         let forbidden = |reason: String, remedy: &str| Self::Forbidden {
@@ -101,18 +101,18 @@ impl RecordError {
             reason,
             remedy: remedy.to_owned(),
         };
-        match (&operation, errno) {
+        match (operation, errno) {
             (_, libc::EMFILE) => forbidden(
                 format!("this process may open {} files (RLIMIT_NOFILE)", rights.files),
                 "raise the hard limit with `ulimit -Hn` as root or LimitNOFILE=, or record fewer events",
             ),
-            (_, libc::ENFILE) => forbidden(
-                "the machine's table of open files is full".to_owned(),
-                "raise sysctl fs.file-max",
-            ),
+            (_, libc::ENFILE) => {
+                forbidden("the machine's table of open files is full".to_owned(), "raise sysctl fs.file-max")
+            }
             (Operation::MapBuffer { bytes }, libc::EPERM) => {
-                let limit =
-                    rights.memlock.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{} KiB", bytes >> 10));
+                let limit = rights
+                    .memlock
+                    .map_or_else(|| "unlimited".to_owned(), |bytes| format!("{} KiB", bytes >> 10));
                 forbidden(
                     format!(
                         "{} KiB per CPU are more than may be locked (kernel.perf_event_mlock_kb {}, RLIMIT_MEMLOCK {limit})",
@@ -122,10 +122,9 @@ impl RecordError {
                     "raise one of them, use a smaller buffer, or run with CAP_IPC_LOCK",
                 )
             }
-            (Operation::MapBuffer { bytes }, libc::ENOMEM) => forbidden(
-                format!("no memory for {} KiB per CPU", bytes >> 10),
-                "use a smaller buffer",
-            ),
+            (Operation::MapBuffer { bytes }, libc::ENOMEM) => {
+                forbidden(format!("no memory for {} KiB per CPU", bytes >> 10), "use a smaller buffer")
+            }
             (Operation::OpenEvent { .. }, libc::ENOSYS) => Self::Unsupported {
                 what: format!(
                     "{doing}: this kernel has no perf_event_open (CONFIG_PERF_EVENTS off, or a sandbox without it); \
@@ -165,7 +164,10 @@ impl RecordError {
             }
             (_, _) => {
                 let source = io::Error::from_raw_os_error(errno);
-                Self::System { what: doing, source: if errno == 0 { io::Error::other(error.to_string()) } else { source } }
+                Self::System {
+                    what: doing,
+                    source: if errno == 0 { io::Error::other(error.to_string()) } else { source },
+                }
             }
         }
     }
@@ -323,8 +325,10 @@ mod tests {
 
     const ROOT: u64 = 0x1ff_ffff_ffff;
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the calls")]
     fn check(operation: Operation, errno: i32, rights: &Rights, expect: &str) {
-        let found = RecordError::refused(operation, &io::Error::from_raw_os_error(errno), rights).to_string();
+        let found =
+            RecordError::refused(&operation, &io::Error::from_raw_os_error(errno), rights).to_string();
         assert_eq!(found, expect, "errno {errno}");
     }
 

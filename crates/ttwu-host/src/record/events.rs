@@ -177,12 +177,12 @@ fn set_name(item: &str) -> Result<&'static str, EventSetError> {
     }
 }
 
-/// The name with the smallest edit distance, if at most a third of the letters differ.
+/// The name with the smallest edit distance, if at most half of the letters differ.
 fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     names
         .map(|name| (distance(wanted, name), name))
         .min()
-        .filter(|&(distance, name)| distance * 3 <= name.len().max(wanted.len()))
+        .filter(|&(distance, name)| distance * 2 <= name.len().max(wanted.len()))
         .map(|(_, name)| name.to_owned())
 }
 
@@ -233,9 +233,7 @@ impl Selection {
                 Item::One { system, name } => {
                     if !selection.add_named(tracefs, system, name)? {
                         let near = nearest(name, tracefs.names(Some(system)).iter().map(String::as_str));
-                        selection
-                            .missing
-                            .push(format!("{system}:{name}{}", did_you_mean(near.as_deref())));
+                        selection.missing.push(format!("{system}:{name}{}", did_you_mean(near.as_deref())));
                     }
                 }
                 Item::System(system) => {
@@ -292,7 +290,8 @@ impl Selection {
 
     /// Adds all occurrences of a tracepoint; false when the kernel lacks it.
     fn add_named(&mut self, tracefs: &Tracefs, system: &str, name: &str) -> Result<bool, RecordError> {
-        if let Some(known) = self.tracepoints.iter_mut().find(|have| have.system == system && have.name == name)
+        if let Some(known) =
+            self.tracepoints.iter_mut().find(|have| have.system == system && have.name == name)
         {
             // A wish for all occurrences overrules a filter.
             known.filter = None;
@@ -361,7 +360,10 @@ mod tests {
                 Ok(set) => format!("{:?}", set.items),
                 Err(error) => error.to_string(),
             };
-            assert!(found.starts_with(expect), "EventSet::parse({text:?}) gives `{found}`, expected `{expect}…`");
+            assert!(
+                found.starts_with(expect),
+                "EventSet::parse({text:?}) gives `{found}`, expected `{expect}…`"
+            );
         };
         check("sched", r#"[Set("sched")]"#);
         check("f", r#"[Set("full")]"#);

@@ -71,8 +71,7 @@ impl InstanceCapture {
     ) -> Result<Self, RecordError> {
         let header = String::from_utf8_lossy(&tracefs.file("events/header_page")).into_owned();
         let order = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
-        let layout =
-            PageLayout::parse(&header, order).map_err(|what| RecordError::Unsupported { what })?;
+        let layout = PageLayout::parse(&header, order).map_err(|what| RecordError::Unsupported { what })?;
         remove_abandoned(tracefs);
         let instance = Instance::create(tracefs)?;
         instance.set("tracing_on", "0")?;
@@ -109,7 +108,7 @@ impl InstanceCapture {
                 Err(error) => {
                     let path = capture.instance.path.join(format!("per_cpu/cpu{cpu}"));
                     let operation = Operation::ReadTracefs(path);
-                    return Err(RecordError::refused(operation, &error, &Rights::of_self()));
+                    return Err(RecordError::refused(&operation, &error, &Rights::of_self()));
                 }
             }
         }
@@ -179,7 +178,7 @@ impl Instance {
                 }
                 Err(error) => {
                     return Err(RecordError::refused(
-                        Operation::WriteTracefs(free),
+                        &Operation::WriteTracefs(free),
                         &error,
                         &Rights::of_self(),
                     ));
@@ -193,7 +192,7 @@ impl Instance {
         let path = self.path.join(file);
         fs::write(&path, value).map_err(|error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
-                RecordError::refused(Operation::WriteTracefs(path), &error, &Rights::of_self())
+                RecordError::refused(&Operation::WriteTracefs(path), &error, &Rights::of_self())
             } else {
                 RecordError::system(format!("cannot set {file} of the instance to `{value}`"), error)
             }

@@ -42,7 +42,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 #[expect(clippy::disallowed_types, reason = "a recorder measures how long it records")]
@@ -300,6 +300,10 @@ impl Session {
         let clock = if monotonic { "mono" } else { tracer_clock(options.backend) };
         let mut meta = describe_machine(&selection, &cpus, clock);
         meta.facts.insert("record.backend".to_owned(), backend_name(options.backend).to_owned());
+        match crate::sysfs::read_topology(Path::new("/")) {
+            Ok(topology) => meta.topology_text = Some(topology.to_string()),
+            Err(error) => notes.push(format!("no topology: {error}")),
+        }
         meta.facts.insert("record.tracefs".to_owned(), tracefs.how());
         meta.facts.insert("record.buffer_kib".to_owned(), (ring_bytes >> 10).to_string());
         meta.facts.insert("record.realtime_ns".to_owned(), clock_pair());
@@ -314,8 +318,7 @@ impl Session {
                 return Err(output(source));
             }
         };
-        let mut session =
-            Self { capture, spool, layout, target, meta, notes, command, threads: Vec::new() };
+        let mut session = Self { capture, spool, layout, target, meta, notes, command, threads: Vec::new() };
         if let Err(source) = session.write_head(&tracefs, &selection) {
             let _ = fs::remove_file(session.spool.path());
             if let Some(held) = session.command.take() {

@@ -121,7 +121,7 @@ impl PerfCapture {
         let mut ids = Vec::new();
         for ((attr, _), point) in self.attrs.iter().zip(&selection.tracepoints) {
             let refused = |error: &io::Error| {
-                RecordError::refused(Operation::OpenEvent { event: point.full_name() }, error, rights)
+                RecordError::refused(&Operation::OpenEvent { event: point.full_name() }, error, rights)
             };
             let event = match sys::perf_event_open_cpu(attr, i32::from(cpu)) {
                 Ok(event) => event,
@@ -162,7 +162,7 @@ impl PerfCapture {
                     let scarce = matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM));
                     if !scarce || self.ring_bytes <= RING_BYTES_MIN {
                         let operation = Operation::MapBuffer { bytes: self.ring_bytes };
-                        return Err(RecordError::refused(operation, &error, rights));
+                        return Err(RecordError::refused(&operation, &error, rights));
                     }
                     self.ring_bytes /= 2;
                 }
@@ -208,9 +208,8 @@ fn read_counters(event: &mut File) -> io::Result<Counters> {
     // One read: the kernel gives all counters at once or none.
     let mut bytes = [0; 24];
     let read = event.read(&mut bytes)?;
-    let word = |index: usize| {
-        u64::from_ne_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"))
-    };
+    let word =
+        |index: usize| u64::from_ne_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
     match read {
         16 | 24 => Ok(Counters { value: word(0), id: word(1), lost: word(2) }),
         _ => Err(io::Error::other(format!("a perf event's counters are {read} bytes, expected 24"))),

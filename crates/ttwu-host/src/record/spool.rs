@@ -142,7 +142,8 @@ impl TracingData {
 }
 
 fn narrow(len: usize) -> io::Result<u32> {
-    u32::try_from(len).map_err(|_| io::Error::other(format!("a block of {len} bytes does not fit perf's format")))
+    u32::try_from(len)
+        .map_err(|_| io::Error::other(format!("a block of {len} bytes does not fit perf's format")))
 }
 
 /// The raw recording being written.

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn this_process_is_among_all_threads() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(all().iter().any(|thread| thread.tgid == own && thread.tid == sys::gettid()));
+        assert!(all().iter().any(|thread| thread.tgid == own && thread.tid == own));
     }
 
     #[test]
@@ -158,6 +158,6 @@ mod tests {
         let mut mask = vec![0_u8; 2 * size_of::<libc::c_ulong>()];
         mask[..size_of::<libc::c_ulong>()].copy_from_slice(&(0b1001 as libc::c_ulong).to_ne_bytes());
         mask[size_of::<libc::c_ulong>()..].copy_from_slice(&(0b10 as libc::c_ulong).to_ne_bytes());
-        assert_eq!(cpu_set(&mask).to_string(), format!("0,3,{}", 8 * size_of::<libc::c_ulong>() + 1));
+        assert_eq!(cpu_set(&mask).to_string(), format!("0,3,{}", libc::c_ulong::BITS + 1));
     }
 }

@@ -54,14 +54,18 @@ impl Tracefs {
             }
         }
         if let Some((root, error)) = refusal {
-            return Err(RecordError::refused(Operation::ReadTracefs(root.into()), &error, &Rights::of_self()));
+            return Err(RecordError::refused(
+                &Operation::ReadTracefs(root.into()),
+                &error,
+                &Rights::of_self(),
+            ));
         }
         match sys::detached_mount(c"tracefs") {
             Ok(root) => {
                 let path = PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd()));
                 Ok(Self { root: path, detached: Some(root) })
             }
-            Err(error) => Err(RecordError::refused(Operation::MountTracefs, &error, &Rights::of_self())),
+            Err(error) => Err(RecordError::refused(&Operation::MountTracefs, &error, &Rights::of_self())),
         }
     }
 
@@ -88,7 +92,7 @@ impl Tracefs {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RecordError::refused(
-                Operation::ReadTracefs(directory.join(file)),
+                &Operation::ReadTracefs(directory.join(file)),
                 &error,
                 &Rights::of_self(),
             )),
