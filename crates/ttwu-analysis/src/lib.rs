@@ -8,6 +8,7 @@
 mod analysis;
 mod cpus;
 mod distribution;
+mod irqs;
 mod latency;
 mod migrations;
 mod perf_compat;
@@ -19,6 +20,7 @@ mod schbench;
 mod script;
 mod switches;
 mod tally;
+mod wakers;
 mod who;
 
 pub use analysis::{Analysis, End, Measured, Moment, Needs, Recorded};
@@ -27,6 +29,7 @@ pub use cpus::{
     Violation, Violations,
 };
 pub use distribution::{Distribution, EXACT_LIMIT, Quantile, Quantiles, Summary};
+pub use irqs::{IpisSent, IrqMove, IrqOnCpu, IrqUse, Irqs, IrqsAnalysis, MOVES_KEPT};
 pub use latency::{Censored, Latency, LatencyReport, LatencyRow, TaskFilter};
 pub use migrations::{
     ByMigrationCause, MigrationCause, MigrationEvidence, Migrations, MigrationsAnalysis, Route,
@@ -44,5 +47,8 @@ pub use run::{Analyser, AnalysisSet, Results, analyse, analyse_one};
 pub use schbench::{SchbenchPercentile, SchbenchTable};
 pub use switches::{
     ByCause, PreemptionPair, SwitchCause, SwitchEvidence, Switches, SwitchesAnalysis, TaskSwitches,
+};
+pub use wakers::{
+    CHAIN_TASKS_MAX, CHAIN_WINDOW, Chain, PingPong, WakePair, Wakers, WakersAnalysis, WideWaker,
 };
 pub use who::Who;

@@ -8,9 +8,9 @@
 //! changes no result.
 
 use crate::{
-    Analysis, Cpus, CpusAnalysis, End, Latency, LatencyReport, Levels, Measured, Migrations,
-    MigrationsAnalysis, Moment, PerfLatency, PerfLatencyOptions, PerfLatencyTable, Placement,
-    PlacementAnalysis, Recorded, Switches, SwitchesAnalysis, TaskFilter,
+    Analysis, Cpus, CpusAnalysis, End, Irqs, IrqsAnalysis, Latency, LatencyReport, Levels, Measured,
+    Migrations, MigrationsAnalysis, Moment, PerfLatency, PerfLatencyOptions, PerfLatencyTable, Placement,
+    PlacementAnalysis, Recorded, Switches, SwitchesAnalysis, TaskFilter, Wakers, WakersAnalysis,
 };
 use std::collections::{BTreeMap, VecDeque};
 use ttwu_model::{Event, EventKind, Strings, TaskNote, TaskTable, Time, Timeline, Trace, TraceParts};
@@ -30,6 +30,10 @@ pub struct AnalysisSet {
     pub migrations: bool,
     /// Why tasks left their CPUs.
     pub switches: bool,
+    /// Who handled which interrupt, and what it woke.
+    pub irqs: bool,
+    /// Who woke whom.
+    pub wakers: bool,
     /// The machine's levels, where its topology is known.
     pub levels: Levels,
 }
@@ -47,6 +51,8 @@ pub struct Analyser {
     cpus: Option<CpusAnalysis>,
     migrations: Option<MigrationsAnalysis>,
     switches: Option<SwitchesAnalysis>,
+    irqs: Option<IrqsAnalysis>,
+    wakers: Option<WakersAnalysis>,
     span: Option<(Time, Time)>,
 }
 
@@ -69,6 +75,10 @@ pub struct Results {
     pub migrations: Option<Measured<Migrations>>,
     /// Why tasks left their CPUs.
     pub switches: Option<Measured<Switches>>,
+    /// Who handled which interrupt, and what it woke.
+    pub irqs: Option<Measured<Irqs>>,
+    /// Who woke whom.
+    pub wakers: Option<Measured<Wakers>>,
 }
 
 impl Analyser {
@@ -87,6 +97,8 @@ impl Analyser {
             cpus: set.cpus.then(|| CpusAnalysis::new(levels())),
             migrations: set.migrations.then(|| MigrationsAnalysis::new(levels())),
             switches: set.switches.then(SwitchesAnalysis::new),
+            irqs: set.irqs.then(IrqsAnalysis::new),
+            wakers: set.wakers.then(|| WakersAnalysis::new(levels())),
             span: None,
         }
     }
@@ -139,6 +151,8 @@ impl Analyser {
             observe(&mut self.cpus, &moment, event);
             observe(&mut self.migrations, &moment, event);
             observe(&mut self.switches, &moment, event);
+            observe(&mut self.irqs, &moment, event);
+            observe(&mut self.wakers, &moment, event);
         }
     }
 
@@ -157,6 +171,8 @@ impl Analyser {
             cpus: finish(self.cpus, &end),
             migrations: finish(self.migrations, &end),
             switches: finish(self.switches, &end),
+            irqs: finish(self.irqs, &end),
+            wakers: finish(self.wakers, &end),
             recorded,
         }
     }
