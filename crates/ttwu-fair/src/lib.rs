@@ -7,16 +7,23 @@
 
 mod features;
 mod kernel;
+mod machine;
 mod pelt;
 mod policy;
 mod tunables;
 mod variants;
+mod wakeup;
 mod weight;
 
 pub use features::{FEATURES, Feature, FeatureRow, FeatureSet};
 pub use kernel::Kernel;
+pub use machine::Machine;
 pub use pelt::{Contribution, LOAD_AVG_MAX, SchedAvg, ZeroLoad, decay_load};
 pub use policy::{Policy, PolicyError};
 pub use tunables::{Scaling, TUNABLES, Tunable, TunableRow, Tunables};
 pub use variants::{Cluster, KthreadStacking, VARIANTS, VariantRow, WakeAffineIdle, WakeList};
+pub use wakeup::{
+    Affine, Check, CpuStats, Flips, GroupStats, GroupType, Kind, Memory, Placement, Rule, ScanCost, ScanEnd,
+    Site, SlowView, TaskLoad, View, WakeListQuery, Wakeup, place, queue_on_wake_list,
+};
 pub use weight::{LoadWeight, NICE_0_LOAD, calc_delta, calc_delta_fair, scale_down};
