@@ -85,6 +85,7 @@ const FILES: &[FileReader] = &[
     FileReader { format: Format::PerfData, probe: crate::perf::probe, open: crate::perf::open },
     FileReader { format: Format::TraceDat, probe: crate::tracedat::probe, open: crate::tracedat::open },
     FileReader { format: Format::Ttwu, probe: crate::ttwu::probe, open: crate::ttwu::open },
+    FileReader { format: Format::Schedviz, probe: crate::schedviz::probe, open: crate::schedviz::open },
     FileReader { format: Format::Perfetto, probe: crate::perfetto::probe, open: crate::perfetto::open },
     FileReader {
         format: Format::FtraceText,
@@ -94,7 +95,11 @@ const FILES: &[FileReader] = &[
     FileReader { format: Format::PerfScript, probe: crate::text::probe_perf, open: crate::text::open_perf },
 ];
 
-const DIRECTORIES: &[DirectoryReader] = &[];
+const DIRECTORIES: &[DirectoryReader] = &[DirectoryReader {
+    format: Format::Tracefs,
+    probe: crate::tracefs::probe,
+    open: crate::tracefs::open_dir,
+}];
 
 /// The format of an (unwrapped) input.
 ///

@@ -39,12 +39,12 @@ impl Merge {
         (stream.time(), stream.cpu(), index)
     }
 
-    /// The next record or loss; `None` at the end.
+    /// Goes on to the next record or loss and gives it; `None` at the end.
     ///
     /// # Errors
     /// Only the operating system's.
     #[inline]
-    pub(crate) fn next(&mut self, health: &mut TraceHealth) -> Result<Option<Item<'_>>, ReadError> {
+    pub(crate) fn advance(&mut self, health: &mut TraceHealth) -> Result<Option<Item<'_>>, ReadError> {
         if !self.started {
             self.start(health)?;
         } else if let Some(index) = self.front {

@@ -1,3 +1,5 @@
+//! Streams written by the test writer, merged; losses, clocks that go back, damage.
+
 use super::*;
 use crate::Input;
 use crate::ring::PageLayout;
@@ -18,7 +20,7 @@ fn merged(streams: Vec<CpuStream>) -> (String, TraceHealth) {
     let mut merge = Merge::new(streams);
     let mut out = Vec::new();
     let mut last = Time::ZERO;
-    while let Some(item) = merge.next(&mut health).expect("in memory") {
+    while let Some(item) = merge.advance(&mut health).expect("in memory") {
         let at = match item {
             Item::Record { at, cpu, payload } => {
                 out.push(format!("{cpu}@{}:{}", at.as_ns(), String::from_utf8_lossy(payload)));

@@ -11,10 +11,13 @@ mod recording;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tree;
 
 pub use layout::PageLayout;
 pub use page::{Entry, Lost, PageCursor, PageHead, Step};
 pub(crate) use recording::{
     CpuPages, CpuStats, Recording, chosen_clock, memory_share, note_clock, parse_formats, parse_names,
+    parse_tgids,
 };
 pub(crate) use stream::{ClockMap, Fill, PageSource, PlainPages};
+pub(crate) use tree::{Tree, has_pages, recording};

@@ -1,3 +1,5 @@
+//! Pages written by the test writer, walked; then the same pages damaged.
+
 use super::*;
 use crate::ring::testing::{PageWriter, layouts};
 use ttwu_testing::{Rng, damage};

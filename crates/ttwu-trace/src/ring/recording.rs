@@ -5,10 +5,10 @@ use super::merge::{Item, Merge};
 use super::stream::{ClockMap, CpuStream, PageSource};
 use crate::ReadError;
 use crate::source::{Decoder, More, Source};
-use crate::tracepoint::{Encoding, FormatError, Machine, Symbols, TracepointFormat, Tracepoints};
+use crate::tracepoint::{Encoding, FormatError, Machine, RawRecord, Symbols, TracepointFormat, Tracepoints};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use ttwu_model::{CpuId, Event, EventFlags, EventKind, Pid, RawEvent};
+use ttwu_model::{CpuId, Event, EventFlags, EventKind, LossWindow, Pid, RawEvent, StrId, Time};
 
 /// Events of one batch.
 const BATCH: usize = 1 << 16;
@@ -85,15 +85,7 @@ pub(crate) fn memory_share(streams: usize) -> u64 {
 }
 
 impl Recording {
-    /// The streams of all pages.
-    ///
-    /// # Errors
-    /// When the file claims so many or so large buffers that reading them side by side would fill the memory.
-    pub(crate) fn into_parts(
-        self,
-        format: &'static str,
-        source: &mut Source,
-    ) -> Result<RecordingParts, ReadError> {
+    fn into_parts(self, format: &'static str, source: &mut Source) -> Result<RecordingParts, ReadError> {
         let share = memory_share(self.pages.len());
         let largest = self.pages.iter().map(|pages| pages.layout.size() as u64).max().unwrap_or(0);
         if share < largest.saturating_mul(4) {
@@ -122,24 +114,57 @@ impl Recording {
     /// The decoder of it.
     ///
     /// # Errors
-    /// As [`Recording::into_parts`].
+    /// When the file claims so many or so large buffers that reading them side by side would fill the memory.
     pub(crate) fn decoder(
         self,
         format: &'static str,
         source: &mut Source,
     ) -> Result<Box<dyn Decoder>, ReadError> {
         let parts = self.into_parts(format, source)?;
-        Ok(Box::new(RingDecoder { parts, counted: BTreeMap::new() }))
+        Ok(Box::new(RingDecoder { parts, unformatted: Unformatted::default(), counted: BTreeMap::new() }))
+    }
+
+    /// Shows every described record to `visit`; losses go to the health.
+    ///
+    /// # Errors
+    /// As [`Recording::decoder`], and the operating system's.
+    pub(crate) fn walk(
+        self,
+        format: &'static str,
+        source: &mut Source,
+        visit: &mut dyn FnMut(&RawRecord<'_>),
+    ) -> Result<(), ReadError> {
+        let RecordingParts { mut merge, tracepoints, .. } = self.into_parts(format, source)?;
+        let mut last = BTreeMap::new();
+        while let Some(item) = merge.advance(&mut source.health)? {
+            match item {
+                Item::Record { at, cpu, payload } => {
+                    match tracepoints.index_of_record(payload) {
+                        Some(index) => {
+                            let format = &tracepoints.formats()[index];
+                            visit(&RawRecord { at, cpu, format, payload });
+                        }
+                        None => source.health.add_unknown("record of a tracepoint without a format"),
+                    }
+                    last.insert(cpu, at);
+                }
+                Item::Lost { at, cpu, count } => {
+                    let from = last.get(&cpu).copied().unwrap_or(at);
+                    source.health.add_loss(LossWindow { cpu: Some(cpu), from, to: at, count });
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 /// A [`Recording`] ready to be read.
-pub(crate) struct RecordingParts {
-    pub(crate) merge: Merge,
-    pub(crate) tracepoints: Tracepoints,
-    pub(crate) stats: BTreeMap<CpuId, CpuStats>,
-    pub(crate) names: Vec<(Pid, String)>,
-    pub(crate) tgids: Vec<(Pid, Pid)>,
+struct RecordingParts {
+    merge: Merge,
+    tracepoints: Tracepoints,
+    stats: BTreeMap<CpuId, CpuStats>,
+    names: Vec<(Pid, String)>,
+    tgids: Vec<(Pid, Pid)>,
 }
 
 /// Losses of one CPU that have an event in the trace.
@@ -151,6 +176,7 @@ struct Counted {
 
 struct RingDecoder {
     parts: RecordingParts,
+    unformatted: Unformatted,
     counted: BTreeMap<CpuId, Counted>,
 }
 
@@ -159,10 +185,10 @@ impl Decoder for RingDecoder {
         out.reserve(BATCH);
         let RecordingParts { merge, tracepoints, .. } = &mut self.parts;
         while out.len() < BATCH {
-            match merge.next(&mut source.health)? {
+            match merge.advance(&mut source.health)? {
                 Some(Item::Record { at, cpu, payload }) => match tracepoints.index_of_record(payload) {
                     Some(index) => out.push(tracepoints.event(index, payload, at, cpu, source)),
-                    None => note_unknown(payload, source),
+                    None => out.push(self.unformatted.event(tracepoints.formats(), payload, at, cpu, source)),
                 },
                 Some(Item::Lost { at, cpu, count }) => {
                     let counted = self.counted.entry(cpu).or_default();
@@ -186,14 +212,38 @@ impl Decoder for RingDecoder {
     }
 }
 
-/// A record without a description: damage, or an event whose module was unloaded before the formats were saved.
-#[cold]
-fn note_unknown(payload: &[u8], source: &mut Source) {
-    let text = match payload.first_chunk::<2>() {
-        Some(_) => "ring-buffer record of a tracepoint without a format",
-        None => "ring-buffer record without a type",
-    };
-    source.health.add_unknown(text);
+/// Records of tracepoints that the recording does not describe: damage, an event whose module was unloaded, or a copy
+/// without all of the format files. They are events all the same, of an unknown kind.
+#[derive(Debug, Default)]
+struct Unformatted {
+    names: BTreeMap<u16, StrId>,
+}
+
+impl Unformatted {
+    /// What all tracepoints have in common is read as the described ones have it.
+    #[cold]
+    fn event(
+        &mut self,
+        formats: &[TracepointFormat],
+        payload: &[u8],
+        at: Time,
+        cpu: CpuId,
+        source: &mut Source,
+    ) -> RawEvent {
+        let common = |name: &str| formats.first()?.field(name)?.read(payload)?.as_i64();
+        let id = common("common_type").and_then(|id| u16::try_from(id).ok());
+        let by = common("common_pid").and_then(|pid| i32::try_from(pid).ok()).map_or(Pid::UNKNOWN, Pid::new);
+        let flags = common("common_flags").and_then(|flags| u8::try_from(flags).ok());
+        let text = match id {
+            Some(id) => format!("tracepoint {id} (no format)"),
+            None => "record without a type".to_owned(),
+        };
+        source.health.add_unknown(&text);
+        let name = *self.names.entry(id.unwrap_or(u16::MAX)).or_insert_with(|| source.strings.intern(&text));
+        let flags = flags.map_or(EventFlags::UNKNOWN, EventFlags::from_common_flags);
+        let event = Event { at, by, cpu, flags, kind: EventKind::Other { name } };
+        RawEvent { event, names: [None; 2] }
+    }
 }
 
 impl RingDecoder {
@@ -257,6 +307,16 @@ pub(crate) fn parse_names(text: &[u8]) -> Vec<(Pid, String)> {
         Some((Pid::new(pid.parse().ok()?), name.to_owned()))
     };
     text.lines().filter_map(line).filter(|(_, name)| !name.is_empty() && name != "<...>").collect()
+}
+
+/// Reads `saved_tgids`: a line has a thread and its process.
+pub(crate) fn parse_tgids(text: &[u8]) -> Vec<(Pid, Pid)> {
+    let text = String::from_utf8_lossy(text);
+    let line = |line: &str| {
+        let mut numbers = line.split_ascii_whitespace().map(str::parse::<i32>);
+        Some((Pid::new(numbers.next()?.ok()?), Pid::new(numbers.next()?.ok()?)))
+    };
+    text.lines().filter_map(line).collect()
 }
 
 /// The clock in brackets in the text of `trace_clock`: `[local] global counter …`.

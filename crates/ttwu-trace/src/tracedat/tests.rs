@@ -1,3 +1,5 @@
+//! trace.dat against the manifest, against trace-cmd's own output, cut, damaged, and synthesised for other machines.
+
 use super::*;
 use crate::{TraceStream, unwrap::unwrap};
 use ttwu_model::{Event, EventKind, TaskId, Trace, TraceHealth};
