@@ -35,7 +35,8 @@ pub use migrations::{
     ByMigrationCause, MigrationCause, MigrationEvidence, Migrations, MigrationsAnalysis, Route,
 };
 pub use perf_compat::{
-    LOG_BUCKETS, LostRecords, PerfLatency, PerfLatencyOptions, PerfLatencyRow, PerfLatencyTable, PerfSortKey,
+    LOG_BUCKETS, LostRecords, PerfIdle, PerfLatency, PerfLatencyOptions, PerfLatencyRow, PerfLatencyTable,
+    PerfSortKey, PerfTimehist, PerfTimehistOptions, PerfTimehistRow, PerfTimehistSummary, PerfTimehistTask,
     PerfVersion,
 };
 pub use placement::{

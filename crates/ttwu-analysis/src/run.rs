@@ -9,8 +9,9 @@
 
 use crate::{
     Analysis, Cpus, CpusAnalysis, End, Irqs, IrqsAnalysis, Latency, LatencyReport, Levels, Measured,
-    Migrations, MigrationsAnalysis, Moment, PerfLatency, PerfLatencyOptions, PerfLatencyTable, Placement,
-    PlacementAnalysis, Recorded, Switches, SwitchesAnalysis, TaskFilter, Wakers, WakersAnalysis,
+    Migrations, MigrationsAnalysis, Moment, PerfLatency, PerfLatencyOptions, PerfLatencyTable, PerfTimehist,
+    PerfTimehistOptions, PerfTimehistRow, PerfTimehistSummary, Placement, PlacementAnalysis, Recorded,
+    Switches, SwitchesAnalysis, TaskFilter, Wakers, WakersAnalysis,
 };
 use std::collections::{BTreeMap, VecDeque};
 use ttwu_model::{Event, EventKind, Strings, TaskNote, TaskTable, Time, Timeline, Trace, TraceParts};
@@ -36,6 +37,8 @@ pub struct AnalysisSet {
     pub wakers: bool,
     /// The machine's levels, where its topology is known.
     pub levels: Levels,
+    /// `perf sched timehist` as perf itself has it.
+    pub perf_timehist: Option<PerfTimehistOptions>,
 }
 
 /// A pass over a trace's events, in chunks.
@@ -53,6 +56,7 @@ pub struct Analyser {
     switches: Option<SwitchesAnalysis>,
     irqs: Option<IrqsAnalysis>,
     wakers: Option<WakersAnalysis>,
+    perf_timehist: Option<PerfTimehist>,
     span: Option<(Time, Time)>,
 }
 
@@ -79,6 +83,8 @@ pub struct Results {
     pub irqs: Option<Measured<Irqs>>,
     /// Who woke whom.
     pub wakers: Option<Measured<Wakers>>,
+    /// The end of `perf sched timehist`; its rows come from [`Analyser::perf_timehist_rows`].
+    pub perf_timehist: Option<Measured<PerfTimehistSummary>>,
 }
 
 impl Analyser {
@@ -99,13 +105,14 @@ impl Analyser {
             switches: set.switches.then(SwitchesAnalysis::new),
             irqs: set.irqs.then(IrqsAnalysis::new),
             wakers: set.wakers.then(|| WakersAnalysis::new(levels())),
+            perf_timehist: set.perf_timehist.clone().map(PerfTimehist::new),
             span: None,
         }
     }
 
     /// Takes the recorder's notes, before the events that they lie between. Only perf's own tables go by them.
     pub fn note(&mut self, notes: &[TaskNote]) {
-        if self.perf_latency.is_some() {
+        if self.perf_latency.is_some() || self.perf_timehist.is_some() {
             self.notes.extend(notes);
         }
     }
@@ -135,6 +142,9 @@ impl Analyser {
             if let Some(latency) = &mut self.perf_latency {
                 latency.note(note);
             }
+            if let Some(timehist) = &mut self.perf_timehist {
+                timehist.note(note);
+            }
             self.notes.pop_front();
         }
         u64::MAX
@@ -153,7 +163,13 @@ impl Analyser {
             observe(&mut self.switches, &moment, event);
             observe(&mut self.irqs, &moment, event);
             observe(&mut self.wakers, &moment, event);
+            observe(&mut self.perf_timehist, &moment, event);
         }
+    }
+
+    /// Rows of `perf sched timehist` since the last call. To be called after each [`Analyser::feed`], lest they pile up.
+    pub fn perf_timehist_rows(&mut self) -> Vec<PerfTimehistRow> {
+        self.perf_timehist.as_mut().map_or_else(Vec::new, PerfTimehist::take_rows)
     }
 
     /// The results, once the last event was fed.
@@ -173,6 +189,7 @@ impl Analyser {
             switches: finish(self.switches, &end),
             irqs: finish(self.irqs, &end),
             wakers: finish(self.wakers, &end),
+            perf_timehist: finish(self.perf_timehist, &end),
             recorded,
         }
     }

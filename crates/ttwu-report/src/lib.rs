@@ -4,5 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod perf_latency;
+mod perf_timehist;
 
 pub use perf_latency::{perf_latency, perf_latency_histogram};
+pub use perf_timehist::{PerfTimehistColumns, PerfTimehistPrinter};

@@ -9,10 +9,15 @@
 
 mod latency;
 mod threads;
+mod timehist;
+mod timehist_summary;
 
 pub use latency::{
     LOG_BUCKETS, LostRecords, PerfLatency, PerfLatencyOptions, PerfLatencyRow, PerfLatencyTable, PerfSortKey,
 };
+
+pub use timehist::{PerfTimehist, PerfTimehistOptions, PerfTimehistRow};
+pub use timehist_summary::{PerfIdle, PerfTimehistSummary, PerfTimehistTask};
 
 use ttwu_model::{StateLetter, TaskState};
 

@@ -41,6 +41,15 @@ pub(crate) struct Threads {
     by_odd_tid: BTreeMap<i32, ThreadId>,
     noted: bool,
     removals: u32,
+    /// Additions and removals in order.
+    history: Vec<Step>,
+}
+
+/// A thread came or went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Added(ThreadId),
+    Removed(ThreadId),
 }
 
 /// Linux's largest pid; a file may hold larger numbers, which must not size a table.
@@ -67,12 +76,22 @@ impl Threads {
     pub(crate) fn find_or_add(&mut self, pid: i32, tid: i32) -> ThreadId {
         if let Some(thread) = self.find(tid) {
             let known = &mut self.threads[thread.index()].pid;
-            if *known == -1 {
+            if *known == -1 && pid != -1 {
                 *known = pid;
+                self.add_leader(pid, tid);
             }
             return thread;
         }
-        self.add(pid, tid)
+        let thread = self.add(pid, tid);
+        self.add_leader(pid, tid);
+        thread
+    }
+
+    /// A thread told of its process makes perf know the process' first thread too.
+    fn add_leader(&mut self, pid: i32, tid: i32) {
+        if pid != tid && pid != -1 && self.find(pid).is_none() {
+            self.add(pid, pid);
+        }
     }
 
     pub(crate) fn find(&self, tid: i32) -> Option<ThreadId> {
@@ -84,6 +103,7 @@ impl Threads {
 
     fn add(&mut self, pid: i32, tid: i32) -> ThreadId {
         let thread = id(self.threads.len());
+        self.history.push(Step::Added(thread));
         self.threads.push(Thread {
             tid,
             pid,
@@ -116,6 +136,7 @@ impl Threads {
                 self.by_odd_tid.remove(&tid);
             }
         }
+        self.history.push(Step::Removed(thread));
         let row = &mut self.threads[thread.index()];
         row.removed = Some(self.removals);
         self.removals += 1;
@@ -159,6 +180,25 @@ impl Threads {
         let row = &mut self.threads[child.index()];
         row.name = name.or(row.name);
         row.parent = parent.number();
+    }
+
+    /// How the threads came and went.
+    pub(crate) fn history(&self) -> &[Step] {
+        &self.history
+    }
+
+    /// Did the recorder note anything at all?
+    pub(crate) fn noted(&self) -> bool {
+        self.noted
+    }
+
+    pub(crate) fn set_dead(&mut self, thread: ThreadId) {
+        self.threads[thread.index()].dead = true;
+    }
+
+    /// Gives a thread a name unless it has one.
+    pub(crate) fn name_if_unnamed(&mut self, thread: ThreadId, name: StrId) {
+        self.threads[thread.index()].name.get_or_insert(name);
     }
 
     fn replaced(&mut self, thread: ThreadId) {
