@@ -118,6 +118,8 @@ pub(super) struct Engine<S> {
     other_samples: u64,
     no_cpu: u64,
     throttled: u64,
+    /// Records of all kinds: perf relates lost events to it.
+    records: u64,
 }
 
 impl Engine<RecordSink> {
@@ -152,6 +154,7 @@ impl<S: Sink> Engine<S> {
             other_samples: 0,
             no_cpu: 0,
             throttled: 0,
+            records: 0,
         }
     }
 
@@ -236,6 +239,7 @@ impl<S: Sink> Engine<S> {
             }
             let Some(record) = stretch.get(used..used + size) else { break };
             used += size;
+            self.records += 1;
             if kind == record::SAMPLE {
                 if self.tracepoints.is_none() {
                     self.prepare(source)?;
@@ -492,6 +496,7 @@ impl<S: Sink> Engine<S> {
 
     /// Says what is known only at the end.
     pub(super) fn finish(&mut self, source: &mut Source) {
+        source.meta.facts.insert("perf.records".to_owned(), self.records.to_string());
         let (late, late_ns_max) = self.sink.late();
         if late > 0 {
             let text = format!(
