@@ -23,6 +23,7 @@ pub struct PerfTimehistColumns {
 /// Prints rows as they come.
 #[derive(Clone, Debug)]
 pub struct PerfTimehistPrinter {
+    version: PerfVersion,
     columns: PerfTimehistColumns,
     name_width: usize,
     max_cpu: usize,
@@ -31,9 +32,9 @@ pub struct PerfTimehistPrinter {
 impl PerfTimehistPrinter {
     /// `cpus_online` as in the fold's options: `None` is perf's 4.
     #[must_use]
-    pub fn new(columns: PerfTimehistColumns, cpus_online: Option<u32>) -> Self {
+    pub fn new(version: PerfVersion, columns: PerfTimehistColumns, cpus_online: Option<u32>) -> Self {
         let cpus = cpus_online.filter(|&cpus| cpus != 0).unwrap_or(4).min(4096);
-        Self { columns, name_width: 30, max_cpu: cpus as usize }
+        Self { version, columns, name_width: 30, max_cpu: cpus as usize }
     }
 
     /// The three lines above the list.
@@ -56,7 +57,10 @@ impl PerfTimehistPrinter {
         if self.columns.cpu_visual {
             write!(out, " {:cpus$} ", "")?;
         }
-        writeln!(out, " {:<width$}  {:>9}  {:>9}  {:>9}", "[tid/pid]", "(msec)", "(msec)", "(msec)")?;
+        write!(out, " {:<width$}  {:>9}  {:>9}  {:>9}", "[tid/pid]", "(msec)", "(msec)", "(msec)")?;
+        // 6.1 leaves blanks below the state.
+        let blank = if self.columns.state && self.version < PerfVersion::V7 { 7 } else { 0 };
+        writeln!(out, "{:blank$}", "")?;
         write!(out, "{} {} ", dashes(15), dashes(6))?;
         if self.columns.cpu_visual {
             write!(out, " {} ", dashes(cpus))?;

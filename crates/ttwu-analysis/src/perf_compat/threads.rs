@@ -27,7 +27,7 @@ pub(crate) struct Thread {
     name: Option<StrId>,
     /// The task of the last event that was about this thread, for its name in traces without notes.
     task: Option<TaskId>,
-    /// An EXIT record was seen, or a FORK record put another thread in its place.
+    /// An EXIT record was seen; a thread that a FORK record replaced is not dead to perf.
     pub(crate) dead: bool,
     /// How many threads were removed before this one was; for the order of lists.
     pub(crate) removed: Option<u32>,
@@ -169,11 +169,11 @@ impl Threads {
         let mut forker = self.find_or_add(parent_tgid.number(), parent.number());
         if self.get(forker).pid != parent_tgid.number() {
             // perf concludes that the record which should have replaced this thread was lost.
-            self.replaced(forker);
+            self.remove(forker);
             forker = self.find_or_add(parent_tgid.number(), parent.number());
         }
-        if let Some(existing) = existing {
-            self.replaced(existing);
+        if let Some(existing) = existing.filter(|&existing| self.get(existing).removed.is_none()) {
+            self.remove(existing);
         }
         let child = self.find_or_add(tgid.number(), pid.number());
         let name = self.get(forker).name;
@@ -199,13 +199,6 @@ impl Threads {
     /// Gives a thread a name unless it has one.
     pub(crate) fn name_if_unnamed(&mut self, thread: ThreadId, name: StrId) {
         self.threads[thread.index()].name.get_or_insert(name);
-    }
-
-    fn replaced(&mut self, thread: ThreadId) {
-        if self.get(thread).removed.is_none() {
-            self.remove(thread);
-            self.threads[thread.index()].dead = true;
-        }
     }
 
     /// The thread's name as perf prints it now.
