@@ -196,7 +196,21 @@ impl Reader<'_> {
                 return EventKind::VectorExit { name: self.text(name) };
             }
         }
+        if let Some(call) = tracepoint.strip_prefix(b"sys_") {
+            return self.system_call(call, scan);
+        }
         EventKind::Other { name: self.text(tracepoint) }
+    }
+
+    /// `sys_NAME(…)` and `sys_NAME -> …`, by the names that their tracepoints have; and those tracepoints themselves.
+    fn system_call(&mut self, call: &[u8], scan: Scan<'_>) -> EventKind<Pid> {
+        let prefix: &[u8] = match scan.rest() {
+            [b'(', ..] if call == b"sched_yield" => return EventKind::Yield,
+            [b'(', ..] => b"sys_enter_",
+            [b' ', b'-', b'>', ..] => b"sys_exit_",
+            _ => b"sys_",
+        };
+        EventKind::Other { name: self.text(&[prefix, call].concat()) }
     }
 
     fn switch(&mut self, scan: Scan<'_>) -> Option<Said> {

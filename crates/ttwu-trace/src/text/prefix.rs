@@ -77,7 +77,9 @@ pub(super) fn parse<'a>(line: &'a [u8], style: Style, flags: &FlagColumn) -> Res
         from = colon + 1;
         let Some((start, at, decimals)) = time_before(line, colon) else { continue };
         let found = before_time(&line[..start], style, flags).and_then(|place| {
-            let (event, payload) = event_after(&line[colon + 1..], style)?;
+            let text = trim_start(&line[colon + 1..]);
+            let (event, payload) =
+                event_after(text, style).or_else(|| nameless(text, style)).ok_or(Reject::Event)?;
             Ok((place, event, payload))
         });
         match found {
@@ -250,8 +252,7 @@ fn pid(text: &[u8]) -> Option<Pid> {
 }
 
 /// The event's name and what follows it, behind the time stamp's colon.
-fn event_after(text: &[u8], style: Style) -> Result<(&[u8], &[u8]), Reject> {
-    let mut text = trim_start(text);
+fn event_after(mut text: &[u8], style: Style) -> Option<(&[u8], &[u8])> {
     if style == Style::Perf {
         // `-F period` puts a number before the event.
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -264,12 +265,27 @@ fn event_after(text: &[u8], style: Style) -> Result<(&[u8], &[u8]), Reject> {
         let at = from + at;
         if text.get(at + 1).is_none_or(u8::is_ascii_whitespace) {
             let name = &text[..at];
-            if name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {
-                return Err(Reject::Event);
+            if name.is_empty() || name.iter().any(|&byte| byte == b' ' || byte == b'\t' || byte == b'(') {
+                return None;
             }
-            return Ok((name, trim_end(trim_start(&text[at + 1..]))));
+            return Some((name, trim_end(trim_start(&text[at + 1..]))));
         }
         from = at + 1;
     }
-    Err(Reject::Event)
+    None
+}
+
+/// What ftrace prints without an event's name: system calls (`sys_close(fd: 3)`, `sys_close -> 0x0`) and the function
+/// tracer's `function <-caller`.
+fn nameless(text: &[u8], style: Style) -> Option<(&[u8], &[u8])> {
+    if style == Style::Perf {
+        return None;
+    }
+    let len = text.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
+    let (name, rest) = text.split_at(len);
+    if name.starts_with(b"sys_") && (rest.starts_with(b"(") || rest.starts_with(b" -> ")) {
+        return Some((name, rest));
+    }
+    let words = memchr::memmem::find(text, b" <-")?;
+    (!text[..words].contains(&b' ')).then_some((b"function", text))
 }

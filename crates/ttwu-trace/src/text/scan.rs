@@ -44,6 +44,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The same without a sign.
+    #[inline]
     pub(super) fn unsigned(&mut self) -> Option<u64> {
         if let Some(hex) = self.rest.strip_prefix(b"0x") {
             let len = hex.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -51,14 +52,18 @@ impl<'a> Scan<'a> {
             self.rest = &hex[len..];
             return u64::from_str_radix(text, 16).ok();
         }
-        let mut number: u64 = 0;
-        let mut len = 0;
-        for &byte in self.rest {
+        // Numbers of up to 18 digits, that is nearly all, cannot overflow.
+        let (mut number, mut len) = (0_u64, 0);
+        while let Some(&byte) = self.rest.get(len) {
             let digit = byte.wrapping_sub(b'0');
             if digit > 9 {
                 break;
             }
-            number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+            if len >= 18 {
+                number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+            } else {
+                number = number * 10 + u64::from(digit);
+            }
             len += 1;
         }
         self.rest = &self.rest[len..];
@@ -142,6 +147,8 @@ mod tests {
             ("003", Some(3)),
             ("0x1f", Some(31)),
             ("4294967295", Some(4_294_967_295)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
             ("99999999999999999999", None),
             ("x", None),
             ("-", None),

@@ -186,6 +186,10 @@ const OLD_TRACEFS: &str = "\
      kworker/0:0-13696 [000] 50260.647608: workqueue_execute_end: work struct 000000001b2c3d4e
      kworker/0:0-13696 [000] 50260.647609: tracing_mark_write: B|22|a: b
      kworker/0:0-13696 [000] 50260.647610: sched_wakeup: task bash:7 [120] success=1 [001]
+     kworker/0:0-13696 [000] 50260.647610: sys_sched_yield()
+     kworker/0:0-13696 [000] 50260.647610: sys_sched_yield -> 0x0
+     kworker/0:0-13696 [000] 50260.647610: sys_openat(dfd: 3, filename: 7f00, flags: 0, mode: 1.5: )
+     kworker/0:0-13696 [000] 50260.647610: schedule <-do_exit
      kworker/0:0-13696 [000] 50260.647611: sched_switch: task a b:13696 [120] (D|K) ==> swapper:0 [140]
 ";
 
@@ -207,6 +211,10 @@ fn old_tracefs_text() {
             "50260.647608000s 0 kworker/0:0:13696 ?? work_end -",
             "50260.647609000s 0 kworker/0:0:13696 ?? other tracing_mark_write",
             "50260.647610000s 0 kworker/0:0:13696 ?? wakeup bash:7 on 1 prio120",
+            "50260.647610000s 0 kworker/0:0:13696 ?? yield",
+            "50260.647610000s 0 kworker/0:0:13696 ?? other sys_exit_sched_yield",
+            "50260.647610000s 0 kworker/0:0:13696 ?? other sys_enter_openat",
+            "50260.647610000s 0 kworker/0:0:13696 ?? other function",
             "50260.647611000s 0 a b:13696 ?? switch a b:13696 prio120 D > swapper:0 prio140",
         ]
         .map(|line| line.replace("swapper:0", "-:0"))
@@ -465,7 +473,7 @@ fn what_comes_too_late_is_moved_and_said() {
 fn unknown_lines_are_counted_by_kind_and_a_cut_end_is_said() {
     let text = format!(
         "{}nonsense\na-1 [70000] d..2. 1.000001: cpu_idle: state=1 cpu_id=1\na-1 [001] d..2. 1.000002: sched_waking: comm=a\n\
-         a-1 [001] d..2. 1.000003: schedule <-do_exit\na-1 [00",
+         a-1 [001] d..2. 1.000003: not an event\na-1 [00",
         script_line(5, 0)
     );
     let trace = read(&text);
