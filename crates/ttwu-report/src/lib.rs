@@ -5,6 +5,7 @@
 
 mod perf_latency;
 mod perf_timehist;
+pub mod topology;
 
 pub use perf_latency::{perf_latency, perf_latency_histogram};
 pub use perf_timehist::{PerfTimehistColumns, PerfTimehistPrinter};

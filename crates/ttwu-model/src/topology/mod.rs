@@ -311,11 +311,15 @@ impl Topology {
         self.place(cpu).map(|place| &self.nodes[usize::from(place.node)])
     }
 
-    /// The stated NUMA distance from one node to another; `None` where no distances are stated or a node is unknown.
+    /// The stated NUMA distance from one node to another; `None` where no distances are stated or a node is unknown. A
+    /// node's distance to itself is always [`Self::LOCAL_DISTANCE`].
     #[must_use]
     pub fn node_distance(&self, from: NodeId, to: NodeId) -> Option<u8> {
         let row = self.nodes.iter().position(|node| node.id == from)?;
         let column = self.nodes.iter().position(|node| node.id == to)?;
+        if row == column {
+            return Some(Self::LOCAL_DISTANCE);
+        }
         Some(self.distances.as_ref()?[row * self.nodes.len() + column])
     }
 
