@@ -19,12 +19,14 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Would `cpu` do? The kernel asks for idle first, then for SCHED_IDLE occupancy.
+    /// Would `cpu` do? Kernels before 7.2 ask for idle first, then for SCHED_IDLE occupancy; 7.2 has one function for both.
     pub(super) fn ok(&mut self, site: Site, cpu: CpuId) -> bool {
-        let counts = !(self.policy.kernel() >= Kernel::V7_2 && self.wakeup.wakee_is_idle_policy);
-        let idle = self.view.choose_idle(cpu, counts);
-        (self.checks)(Check { site, cpu, idle });
-        idle
+        if self.policy.kernel() >= Kernel::V7_2 {
+            let idle = self.view.choose_idle(cpu, !self.wakeup.wakee_is_idle_policy);
+            (self.checks)(Check { site, cpu, idle });
+            return idle;
+        }
+        self.idle(site, cpu) || self.view.sched_idle(cpu)
     }
 
     /// Is `cpu` idle, in the narrow sense?

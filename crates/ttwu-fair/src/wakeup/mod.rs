@@ -98,10 +98,10 @@ pub trait View {
     /// Models: sched_idle_cpu(), v5.5–v7.2.
     fn sched_idle(&mut self, cpu: CpuId) -> bool;
 
-    /// Would `cpu` do: idle, or running only SCHED_IDLE tasks? `wakee_counts` is false for a SCHED_IDLE wakee on 7.2, which
-    /// gains nothing from the latter.
+    /// Would `cpu` do: idle, or running only SCHED_IDLE tasks? The latter does not count for a SCHED_IDLE wakee, which would
+    /// gain nothing (`wakee_counts` is false).
     ///
-    /// Models: choose_idle_cpu(), v7.2; the open-coded pair before.
+    /// Models: choose_idle_cpu(), v7.2.
     fn choose_idle(&mut self, cpu: CpuId, wakee_counts: bool) -> bool {
         self.available_idle(cpu) || (wakee_counts && self.sched_idle(cpu))
     }
@@ -190,7 +190,7 @@ pub struct Check {
     pub site: Site,
     /// Which CPU.
     pub cpu: CpuId,
-    /// Was it idle (or would it do)?
+    /// The answer: idle; on 7.2, outside `wake_affine` and core scans, also "runs only SCHED_IDLE tasks".
     pub idle: bool,
 }
 

@@ -1,0 +1,20 @@
+//! Recorded kernel decisions against `ttwu-fair`: how often does the model decide as the kernel did, and if not, why?
+//!
+//! A recording is a directory with decisions taken from kernel probes (`decisions.jsonl.zst`, …) and the kernel's own
+//! description of its machine (`state/`). Each decision is put to the model several times, each time with other
+//! knowledge; see [`Score`].
+//!
+//! What this does not do: tune anything. There is no parameter here that a recording could be fitted with.
+#![forbid(unsafe_code)]
+
+mod error;
+mod format;
+mod placement;
+mod recording;
+mod score;
+mod snapshot;
+
+pub use error::ConformError;
+pub use placement::{PlacementReport, placements};
+pub use recording::Recording;
+pub use score::{Cause, Miss, Score};

@@ -1,0 +1,193 @@
+//! A recording directory: the kernel's policy and machine, and its decisions.
+
+use crate::ConformError;
+use crate::format::Decision;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use ttwu_fair::{Kernel, Machine, Policy};
+use ttwu_model::{Arch, CpuSet, NodeList, NodeMemory, SchedDomains, SiblingLists, Topology};
+
+/// A directory of decisions recorded from a real kernel.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    name: String,
+    policy: Policy,
+    topology: Topology,
+    machine: Machine,
+    notes: Vec<String>,
+}
+
+impl Recording {
+    /// Reads the kernel's description; decisions are read when they are scored.
+    ///
+    /// # Errors
+    /// When `state/` lacks something without which nothing can be scored.
+    pub fn open(path: &Path) -> Result<Self, ConformError> {
+        let state = |what: String| ConformError::State { path: path.to_owned(), what };
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let meta = read(&path.join("meta"))?;
+        let release =
+            value(&meta, "kernel=").ok_or_else(|| state("meta has no `kernel=` line".to_owned()))?;
+        let kernel = kernel_of(release)
+            .ok_or_else(|| state(format!("kernel {release} is of no generation that is modelled")))?;
+        let (policy, notes) = policy(path, kernel)?;
+        let topology = topology(path)?;
+        let machine = Machine::new(&topology, &policy);
+        Ok(Self { path: path.to_owned(), name, policy, topology, machine, notes })
+    }
+
+    /// The directory's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kernel's policy, from the features that were on.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The machine under that policy.
+    #[must_use]
+    pub const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The machine's topology.
+    #[must_use]
+    pub const fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The scheduling domains.
+    #[must_use]
+    pub const fn domains(&self) -> &SchedDomains {
+        self.machine.domains()
+    }
+
+    /// What a reader of the scores should know of the recording: features that are not modelled and were not at their
+    /// default.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Calls `each` for every decision, with its line number.
+    pub(crate) fn decisions(
+        &self,
+        mut each: impl FnMut(usize, Decision) -> Result<(), ConformError>,
+    ) -> Result<(), ConformError> {
+        lines(&self.path.join("decisions.jsonl.zst"), |path, line, text| {
+            let parsed = serde_json::from_str(text);
+            let decision = parsed.map_err(|error| ConformError::Line {
+                path: path.to_owned(),
+                line,
+                what: error.to_string(),
+            })?;
+            each(line, decision)
+        })
+    }
+}
+
+/// Lines of a file, compressed or not (the name without `.zst` is tried too).
+fn lines(
+    path: &Path,
+    mut each: impl FnMut(&Path, usize, &str) -> Result<(), ConformError>,
+) -> Result<(), ConformError> {
+    let plain = path.with_extension("");
+    let path = if path.exists() || !plain.exists() { path } else { &plain };
+    let failed = |source| ConformError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let reader: Box<dyn Read> = if path.extension().is_some_and(|ending| ending == "zst") {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(BufReader::new(file));
+        Box::new(decoder.map_err(|error| failed(std::io::Error::other(error)))?)
+    } else {
+        Box::new(file)
+    };
+    let mut reader = BufReader::with_capacity(1 << 20, reader);
+    let mut line = String::new();
+    let mut number = 0;
+    loop {
+        line.clear();
+        if reader.read_line(&mut line).map_err(failed)? == 0 {
+            return Ok(());
+        }
+        number += 1;
+        if !line.trim().is_empty() {
+            each(path, number, line.trim_end())?;
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, ConformError> {
+    std::fs::read_to_string(path).map_err(|source| ConformError::Io { path: path.to_owned(), source })
+}
+
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
+}
+
+fn kernel_of(release: &str) -> Option<Kernel> {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit());
+    let version = format!("linux-{}.{}", parts.next()?, parts.next()?);
+    Kernel::from_name(&version)
+}
+
+/// The features that the kernel said were on. Names outside the model are noted only where they are not at the default of
+/// the kernels known.
+fn policy(path: &Path, kernel: Kernel) -> Result<(Policy, Vec<String>), ConformError> {
+    let mut policy = Policy::of(kernel);
+    let mut notes = Vec::new();
+    let debug = read(&path.join("state").join("debug_sched"))?;
+    for word in value(&debug, "features:").unwrap_or_default().split_whitespace() {
+        match policy.apply(word) {
+            Ok(()) | Err(ttwu_fair::PolicyError::UnknownSetting { .. }) => {}
+            Err(error) => notes.push(format!("{word}: {error}")),
+        }
+    }
+    for (key, name) in [("base_slice_ns:", "base_slice_ns"), ("migration_cost_ns:", "migration_cost_ns")] {
+        if let Some(number) = value(&debug, key) {
+            let _ = policy.apply(&format!("{name}={number}"));
+        }
+    }
+    let config = read(&path.join("config.sched")).unwrap_or_default();
+    if let Some(hz) = value(&config, "CONFIG_HZ=") {
+        let _ = policy.apply(&format!("hz={hz}"));
+    }
+    Ok((policy, notes))
+}
+
+/// The machine as the guest's own `/sys` describes it.
+///
+/// Cache sharing was not kept; the recordings' machines have one L3 a package.
+fn topology(path: &Path) -> Result<Topology, ConformError> {
+    let state = path.join("state");
+    let bad = |what: String| ConformError::State { path: path.to_owned(), what };
+    let (siblings, numa, cpus) =
+        (read(&state.join("topology"))?, read(&state.join("numa"))?, read(&state.join("cpus"))?);
+    let list = |text: &str| CpuSet::parse_list(text).map_err(|error| bad(error.to_string()));
+    let lists = |text: &str, file: &str| -> Result<Vec<CpuSet>, ConformError> {
+        let rows = text.lines().filter_map(|line| line.split_once(':'));
+        rows.filter(|(name, _)| name.ends_with(file)).map(|(_, cpus)| list(cpus)).collect()
+    };
+    let online = value(&cpus, "online:").ok_or_else(|| bad("state/cpus has no `online:` line".to_owned()))?;
+    let mut found = SiblingLists::new(Arch::X86, list(online)?);
+    found.cores = lists(&siblings, "/core_cpus_list")?;
+    found.clusters = lists(&siblings, "/cluster_cpus_list")?;
+    found.dies = lists(&siblings, "/die_cpus_list")?;
+    found.packages = lists(&siblings, "/package_cpus_list")?;
+    found.llcs = found.packages.clone();
+    let nodes = lists(&numa, "/cpulist")?;
+    found.nodes =
+        (0..).zip(nodes).map(|(id, cpus)| NodeList { id, cpus, memory: NodeMemory::Present }).collect();
+    let distances =
+        numa.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.ends_with("/distance"));
+    let distances: Option<Vec<Vec<u8>>> = distances
+        .map(|(_, row)| row.split_whitespace().map(|number| number.parse().ok()).collect())
+        .collect();
+    found.distances = distances.filter(|rows| !rows.is_empty());
+    Topology::from_sibling_lists(&found).map_err(|error| bad(error.to_string()))
+}
