@@ -93,6 +93,7 @@ const FILES: &[FileReader] = &[
         open: crate::text::open_ftrace,
     },
     FileReader { format: Format::PerfScript, probe: crate::text::probe_perf, open: crate::text::open_perf },
+    FileReader { format: Format::RawPages, probe: crate::rawpages::probe, open: crate::rawpages::open },
 ];
 
 const DIRECTORIES: &[DirectoryReader] = &[DirectoryReader {

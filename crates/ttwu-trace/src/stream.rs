@@ -75,7 +75,7 @@ impl TraceStream {
         Ok(Self::start(format, decoder, source))
     }
 
-    fn start(format: Format, mut decoder: Box<dyn Decoder>, mut source: Source) -> Self {
+    pub(crate) fn start(format: Format, mut decoder: Box<dyn Decoder>, mut source: Source) -> Self {
         let (sender, batches) = mpsc::sync_channel(2);
         let meta = source.meta.clone();
         let decode = move || {

@@ -67,6 +67,14 @@ impl PageLayout {
         Ok(Self { order, long_len, data_at, size })
     }
 
+    /// The same in the byte order in which the committed length of `page` is a small number: pages do not say theirs.
+    pub(crate) fn with_order_of(self, page: &[u8]) -> Self {
+        // Bits 30 and 31 are flags.
+        let len = |order: Endian| order.long(page, 8, self.long_len).map_or(0, |commit| commit & !(3 << 30));
+        let order = if len(Endian::Big) < len(Endian::Little) { Endian::Big } else { Endian::Little };
+        Self { order, ..self }
+    }
+
     /// Bytes of a page (sub-buffer), header included.
     #[must_use]
     pub const fn size(&self) -> usize {
@@ -92,6 +100,7 @@ impl PageLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::testing::PageWriter;
 
     fn header(commit: usize, data: usize, len: usize) -> String {
         format!(
@@ -111,6 +120,19 @@ mod tests {
         check(8, 16, 4080, (8, 16, 4096));
         check(4, 12, 4084, (4, 12, 4096));
         check(8, 16, 65520, (8, 16, 65536));
+    }
+
+    #[test]
+    fn the_byte_order_is_seen_in_any_page() {
+        for layout in crate::ring::testing::layouts() {
+            for page in [
+                PageWriter::new(layout, 1).short(0, b"abcd").finish(),
+                PageWriter::new(layout, 1 << 60).short(0, &[0xff; 112]).lost(None).finish(),
+            ] {
+                let little = PageLayout::usual(Endian::Little, layout.long_len(), 4096).expect("sound");
+                assert_eq!(little.with_order_of(&page), layout);
+            }
+        }
     }
 
     #[test]

@@ -20,4 +20,4 @@ pub(crate) use recording::{
     parse_tgids,
 };
 pub(crate) use stream::{ClockMap, Fill, PageSource, PlainPages};
-pub(crate) use tree::{Tree, has_pages, recording};
+pub(crate) use tree::{Tree, described_layout, formats, has_pages, recording};

@@ -172,7 +172,8 @@ fn cpu_in(name: &str, before: &str, after: &str) -> Option<CpuId> {
 const PAGE_NAMES: [(&str, &str); 3] =
     [("per_cpu/cpu", "/trace_pipe_raw"), ("cpu", ".raw"), ("traces/cpu", "")];
 const STATS_NAMES: [(&str, &str); 2] = [("per_cpu/cpu", "/stats"), ("cpu", ".stats")];
-const FORMAT_ROOTS: [&str; 2] = ["events/", "formats/"];
+/// The last is an `events` directory itself, given for pages that lie elsewhere.
+const FORMAT_ROOTS: [&str; 3] = ["events/", "formats/", ""];
 
 /// Is there any per-CPU file of pages?
 pub(crate) fn has_pages(tree: &Tree) -> bool {
@@ -264,8 +265,22 @@ fn page_spans(tree: &Tree) -> Result<Vec<PageSpan>, ReadError> {
     Ok(Vec::new())
 }
 
-/// The layout by `header_page`, with the byte order that makes sense of the pages, since no file says it.
 fn layout(tree: &Tree, spans: &[PageSpan], source: &mut Source) -> Result<PageLayout, ReadError> {
+    let mut first = Vec::new();
+    for (_, input, at, end) in spans {
+        if first.is_empty() {
+            first = input.bytes(*at, (end - at).min(16))?;
+        }
+    }
+    described_layout(tree, &first, source)
+}
+
+/// The layout by the tree's `header_page`, with the byte order that makes sense of `page`, since no file says it.
+pub(crate) fn described_layout(
+    tree: &Tree,
+    page: &[u8],
+    source: &mut Source,
+) -> Result<PageLayout, ReadError> {
     let mut header = None;
     for root in FORMAT_ROOTS {
         header = match header {
@@ -273,44 +288,19 @@ fn layout(tree: &Tree, spans: &[PageSpan], source: &mut Source) -> Result<PageLa
             None => tree.text(&format!("{root}header_page"))?,
         };
     }
-    let mut first = Vec::new();
-    for (_, input, at, end) in spans {
-        if first.is_empty() {
-            first = input.bytes(*at, (end - at).min(16))?;
-        }
-    }
-    let order = guess_order(&first);
     let described = match &header {
-        Some(text) => PageLayout::parse(&String::from_utf8_lossy(text), order),
+        Some(text) => PageLayout::parse(&String::from_utf8_lossy(text), Endian::Little),
         None => Err("there is no header_page".to_owned()),
     };
-    Ok(described.unwrap_or_else(|why| {
+    let layout = described.unwrap_or_else(|why| {
         source.health.add_repair(format!("{why}; 4096-byte pages of a 64-bit kernel are assumed"));
-        PageLayout::usual(order, 8, 4096).expect("sound")
-    }))
+        PageLayout::LITTLE_64
+    });
+    Ok(layout.with_order_of(page))
 }
 
-/// The byte order in which a page's committed length is a small number.
-pub(super) fn guess_order(page: &[u8]) -> Endian {
-    let len = |order: Endian| {
-        let low_first = order.u32(page, 8).unwrap_or(0) & ((1 << 27) - 1);
-        let low_second = order.u32(page, 12).unwrap_or(0) & ((1 << 27) - 1);
-        // Of a 64-bit big-endian commit the low word is the second.
-        match order {
-            Endian::Little => low_first,
-            Endian::Big => {
-                if low_first == 0 {
-                    low_second
-                } else {
-                    low_first
-                }
-            }
-        }
-    };
-    if len(Endian::Big) < len(Endian::Little) { Endian::Big } else { Endian::Little }
-}
-
-fn formats(
+/// All formats of a tree.
+pub(crate) fn formats(
     tree: &Tree,
     layout: &PageLayout,
     source: &mut Source,

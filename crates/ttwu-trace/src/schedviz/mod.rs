@@ -3,6 +3,7 @@
 //! Compression around it is undone before. Members are read where they lie in the archive ([`crate::ring::tree`]).
 
 mod bpftrace;
+mod topology;
 
 use crate::detect::Head;
 use crate::ring::Tree;
@@ -47,6 +48,7 @@ pub(crate) fn probe(head: &Head<'_>) -> bool {
 /// A decoder of its events.
 pub(crate) fn open(input: Input, source: &mut Source) -> Result<Box<dyn Decoder>, ReadError> {
     let tree = Tree::of_archive(input, &mut source.health)?;
+    topology::note(&tree, source)?;
     if !ring::has_pages(&tree)
         && let Some(text) = tree.text(EBPF_TRACE)?
     {
@@ -58,6 +60,7 @@ pub(crate) fn open(input: Input, source: &mut Source) -> Result<Box<dyn Decoder>
 /// Reads all but the pages; archives of `sched.bt` text have none.
 pub(crate) fn recording(input: Input, source: &mut Source) -> Result<Recording, ReadError> {
     let tree = Tree::of_archive(input, &mut source.health)?;
+    topology::note(&tree, source)?;
     ring::recording(&tree, FORMAT, source)
 }
 

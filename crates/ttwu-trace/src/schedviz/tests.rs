@@ -14,7 +14,6 @@ fn read(name: &str) -> Option<Trace> {
 fn check(name: &str, expect: &[(&str, u64)]) {
     let Some(trace) = read(name) else { return };
     assert_eq!(trace.event_counts(), BTreeMap::from_iter(expect.iter().copied()), "{name}");
-    println!("{:?} {:?}", trace.meta(), trace.health());
 }
 
 #[test]
@@ -23,6 +22,25 @@ fn archives_have_the_events_that_the_manifest_counts() {
     check("test.tar.gz", &counts);
     check("test_no_metadata.tar.gz", &counts);
     check("ebpf_trace.tar.gz", &[("sched_switch", 975), ("sched_wakeup", 16)]);
+}
+
+#[test]
+fn the_topology_is_read_as_far_as_the_archive_has_it() {
+    let check = |name: &str, cpus: &str, shape: &str| {
+        let Some(trace) = read(name) else { return };
+        assert_eq!(
+            trace.meta().cpus_online.as_ref().map(ToString::to_string).as_deref(),
+            Some(cpus),
+            "{name}"
+        );
+        let text = trace.meta().topology_text.as_deref().expect(name);
+        let topology = ttwu_model::Topology::parse(text).expect(text);
+        assert_eq!(topology.to_string(), text, "{name}");
+        assert!(text.contains(shape), "{name}: {text}");
+        assert!(trace.health().is_clean(), "{name}: {:?}", trace.health());
+    };
+    check("test.tar.gz", "0", "1 socket x 1 core");
+    check("ebpf_trace.tar.gz", "0-3", "1 socket x 2 cores x 2 threads");
 }
 
 fn outcome(bytes: Vec<u8>) -> String {
