@@ -4,7 +4,7 @@
 //! the text cannot carry is named as a lenience, everything else must be equal. See
 //! `../shared/traces/own/README.txt` for the commands that made the files.
 
-use ttwu_model::{Lenience, Trace, WhereUnknown};
+use ttwu_model::{Event, Lenience, Trace, WhereUnknown};
 use ttwu_testing::shared;
 
 /// Exact times, but the text has no flags, drops losses, and says nothing of the context of tasks that are gone.
@@ -82,4 +82,21 @@ fn trace_dat_against_raw_fields_with_flags() {
 fn trace_dat_against_microseconds() {
     let rounded = Lenience { time_ns: 500, flags: WhereUnknown::Matches, states: PLUGIN, ..Lenience::NONE };
     check("hack.dat.xz", &[("oracle/hack.tracecmd316.report-w.txt.xz", rounded)]);
+}
+
+/// The kernel's own text of the pages that the directory holds: microseconds, rounded to the nearest. The directory has
+/// descriptions of the scheduler's tracepoints only, so only those are compared; flags with them.
+#[test]
+fn tracefs_pages_against_the_trace_file() {
+    let (Some(pages), Some(text)) = (read("tracefs"), read("tracefs/trace.txt.xz")) else { return };
+    let only_scheduler = |trace: &Trace| {
+        let is_scheduler =
+            |event: &&Event| event.kind.tracepoint().is_some_and(|name| name.starts_with("sched_"));
+        let events: Vec<Event> = trace.events().iter().filter(is_scheduler).copied().collect();
+        Trace::from_parts(trace.parts().clone(), events)
+    };
+    let (pages, text) = (only_scheduler(&pages), only_scheduler(&text));
+    assert_eq!(pages.events().len(), 2035);
+    let difference = pages.difference(&text, Lenience { time_ns: 500, ..Lenience::NONE });
+    assert_eq!(difference.map(|difference| difference.to_string()), None);
 }

@@ -104,5 +104,9 @@ fn looks_like(head: &[u8]) -> Option<Style> {
             }
         }
     }
-    header.seen.then_some(Style::Ftrace)
+    if header.seen {
+        return Some(Style::Ftrace);
+    }
+    // perf script without CPU or time stamp: to be refused with the remedy, not as something unknown.
+    memchr::memmem::find(head, b" sched:sched_").map(|_| Style::Perf)
 }

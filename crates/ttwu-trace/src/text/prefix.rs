@@ -157,16 +157,14 @@ fn before_time_ftrace<'a>(head: &'a [u8], column: &FlagColumn) -> Result<Place<'
         (before, bracketed(word)?, EventFlags::UNKNOWN)
     } else if let Some(at) = memchr::memmem::find(word, b"]-0x") {
         // trace-cmd ≥ 3.2 with raw fields: `[001]-0x2d`, the flag byte itself.
-        let bits = Scan::new(&word[at + 2..]).unsigned().and_then(|bits| u8::try_from(bits).ok());
-        let bits = bits.ok_or(Reject::Cpu)?;
-        (before, bracketed(&word[..=at])?, EventFlags::from_common_flags(bits))
+        (before, bracketed(&word[..=at])?, raw_flags(&word[at + 1..]).ok_or(Reject::Cpu)?)
     } else if word.first().is_some_and(u8::is_ascii_digit) {
         comm_is_cut = true;
         let mut scan = Scan::new(word);
         let cpu = scan.unsigned().ok_or(Reject::CpuTooLarge)?;
         let flags = match scan.rest() {
             b"" => EventFlags::UNKNOWN,
-            rest => column.parse(rest).ok_or(Reject::Cpu)?,
+            rest => raw_flags(rest).or_else(|| column.parse(rest)).ok_or(Reject::Cpu)?,
         };
         (before, CpuId::try_from(cpu).map_err(|_| Reject::CpuTooLarge)?, flags)
     } else {
@@ -211,6 +209,13 @@ fn before_time_perf<'a>(head: &'a [u8], column: &FlagColumn) -> Result<Place<'a>
         None => (before, (None, Pid::UNKNOWN)),
     };
     Ok(Place { comm, pid, tgid, cpu, flags, comm_is_cut })
+}
+
+/// The flag byte as a number, `-0x2d`.
+fn raw_flags(text: &[u8]) -> Option<EventFlags> {
+    let mut scan = Scan::new(text.strip_prefix(b"-")?);
+    let bits = scan.rest().starts_with(b"0x").then(|| scan.unsigned()).flatten()?;
+    if scan.rest().is_empty() { Some(EventFlags::from_common_flags(u8::try_from(bits).ok()?)) } else { None }
 }
 
 /// `1234`, `1200/1234` (process, thread), or `-1` for a task that is gone.
@@ -259,6 +264,12 @@ fn event_after(mut text: &[u8], style: Style) -> Option<(&[u8], &[u8])> {
         if digits > 0 && text.get(digits).is_some_and(|&byte| byte == b' ') {
             text = trim_start(&text[digits..]);
         }
+    }
+    // trace-cmd's `--ts-diff`: `(+2697)`.
+    if text.starts_with(b"(+")
+        && let Some(end) = memchr(b')', text)
+    {
+        text = trim_start(&text[end + 1..]);
     }
     let mut from = 0;
     while let Some(at) = memchr(b':', &text[from..]) {

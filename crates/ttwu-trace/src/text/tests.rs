@@ -259,6 +259,7 @@ const REPORT_LATENCY: &str = "\
 cpus=12
 sched-me-10379   1dN.4.   541.520330257: sched_wakeup:         migration/1:21 [0] CPU:011
   <idle>-0      11d.h2.   541.520351544: sched_wakeup:         comm=a pid=7 prio=120 target_cpu=000
+short-44         0-0x2d   541.520351544: (+1)  sched_stat_wait: comm=a pid=7 delay=0 [ns]
 short-44         0.....   541.520351545: sched_process_exec:   filename=/usr/bin/my perf pid=44 old_pid=44
 ";
 
@@ -270,6 +271,7 @@ fn trace_cmd_report_in_latency_format() {
         &[
             "541.520330257s 1 -:10379 25 wakeup migration/1:21 on 11 prio0",
             "541.520351544s 11 -:0 09 wakeup a:7 on 0 prio120",
+            "541.520351544s 0 short:44 2d wait a:7 0",
             "541.520351545s 0 short:44 00 exec short:44 /usr/bin/my perf",
         ],
     );
@@ -387,7 +389,13 @@ fn perf_script_with_other_fields() {
 fn text_without_what_is_needed_is_refused_with_the_remedy() {
     let refused = |text: &str| try_read(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
     let no_cpu = refused("perf  44  1.500000: sched:sched_waking: comm=b pid=18 prio=0 target_cpu=000\n");
-    assert!(no_cpu.starts_with("unknown format: x is text"), "{no_cpu}");
+    assert_eq!(
+        no_cpu,
+        "perf script text: none of 1 lines is an event (first: line without a CPU 1); \
+         perf script -F comm,tid,cpu,time,event,trace prints all that is needed"
+    );
+    let no_time = refused("[000] sched:sched_waking: comm=b pid=18 prio=0 target_cpu=000\n");
+    assert!(no_time.contains("(first: line without a time stamp 1)"), "{no_time}");
     let html = refused("<!DOCTYPE html>\n<html><body></body></html>\n");
     assert!(html.contains("is HTML or XML without a systrace inside"), "{html}");
     let html = refused("<!DOCTYPE html>\n<script class=\"trace-data\">\nH4sIAAAA</script>\n");
