@@ -28,6 +28,9 @@ pub struct Censored {
     pub by_start: u64,
     /// Events were lost, or contradict each other, during the wait.
     pub by_gap: u64,
+    /// The task was woken while still on its way to sleep, and `sched_wakeup`, which would tell when it was queued, was not
+    /// recorded: it waited at most since it left the CPU.
+    pub by_race: u64,
     /// The task was still waiting when the recording ended.
     pub by_end: u64,
 }
@@ -36,12 +39,13 @@ impl Censored {
     /// All of them.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.by_start + self.by_gap + self.by_end
+        self.by_start + self.by_gap + self.by_race + self.by_end
     }
 
     fn add(&mut self, other: &Self) {
         self.by_start += other.by_start;
         self.by_gap += other.by_gap;
+        self.by_race += other.by_race;
         self.by_end += other.by_end;
     }
 }
@@ -178,7 +182,12 @@ impl Latency {
     fn waited(&mut self, interval: &Interval, wait: Wait) {
         let waits = self.task(interval.task);
         if interval.censored {
-            waits.censored.by_gap += 1;
+            // Any other wait after a wake-up begins with `sched_waking`; this one, when the task had left the CPU.
+            let raced = interval.wake.is_some_and(|wake| {
+                wake.wakeup_at.is_none() && wake.waking_at.is_some_and(|waking| waking < interval.from)
+            });
+            waits.censored.by_race += u64::from(raced);
+            waits.censored.by_gap += u64::from(!raced);
             return;
         }
         let (from, to) = (interval.from, interval.to);

@@ -54,8 +54,8 @@ fn text(row: &LatencyRow) -> String {
     let _ = write!(out, " delay {} wakeup {}", part(&row.delay), maybe(&row.wakeup));
     let _ = write!(out, " [{} {}]", maybe(&row.waking_to_wakeup), maybe(&row.wakeup_to_switch));
     let _ = write!(out, " new {} preempted {}", maybe(&row.new), part(&row.preempted));
-    let Censored { by_start, by_gap, by_end } = row.censored;
-    let _ = write!(out, " censored {by_start}/{by_gap}/{by_end}");
+    let Censored { by_start, by_gap, by_race, by_end } = row.censored;
+    let _ = write!(out, " censored {by_start}/{by_gap}/{by_race}/{by_end}");
     out
 }
 
@@ -81,7 +81,7 @@ fn a_wakeup_is_split_at_the_queueing() {
          70 0 sw 1 S 0",
         1,
         "run 40 sw 2 delay 1×10≤10@20 wakeup 1×10≤10@20 [1×3≤3@20 1×7≤7@23] new - preempted 0×0≤0@0 \
-         censored 0/0/0",
+         censored 0/0/0/0",
     );
 }
 
@@ -94,7 +94,7 @@ fn a_preemption_is_no_wakeup_latency() {
          35 0 sw 2 S 1
          50 0 sw 1 S 0",
         1,
-        "run 35 sw 2 delay 1×5≤5@30 wakeup 0×0≤0@0 [- -] new - preempted 1×5≤5@30 censored 1/0/0",
+        "run 35 sw 2 delay 1×5≤5@30 wakeup 0×0≤0@0 [- -] new - preempted 1×5≤5@30 censored 1/0/0/0",
     );
 }
 
@@ -105,7 +105,7 @@ fn a_new_task_waits_for_its_first_run() {
          14 1 sw 0 R 3
          20 1 sw 3 X 0",
         3,
-        "run 6 sw 1 delay 1×4≤4@10 wakeup - [- -] new 1×4≤4@10 preempted 0×0≤0@0 censored 0/0/0",
+        "run 6 sw 1 delay 1×4≤4@10 wakeup - [- -] new 1×4≤4@10 preempted 0×0≤0@0 censored 0/0/0/0",
     );
 }
 
@@ -119,7 +119,27 @@ fn waits_cut_by_start_gap_and_end_are_counted_and_not_averaged() {
          95 0 sw 1 R 2
          99 1 sw 0 R 3",
         1,
-        "run 15 sw 2 delay 0×0≤0@0 wakeup - [- -] new - preempted 0×0≤0@0 censored 1/1/1",
+        "run 15 sw 2 delay 0×0≤0@0 wakeup - [- -] new - preempted 0×0≤0@0 censored 1/1/0/1",
+    );
+}
+
+#[test]
+fn a_wakeup_that_races_with_going_to_sleep_is_cut_unless_the_queueing_is_seen() {
+    let race = "10 0 sw 1 S 0
+         20 1 waking 1
+         30 0 sw 0 R 1
+         35 1 waking 1
+         40 0 sw 1 S 0";
+    check(
+        &format!("{race}\n 50 0 sw 0 R 1"),
+        1,
+        "run 10 sw 2 delay 1×10≤10@20 wakeup 1×10≤10@20 [- -] new - preempted 0×0≤0@0 censored 0/0/1/0",
+    );
+    check(
+        &format!("{race}\n 42 1 wakeup 1\n 50 0 sw 0 R 1"),
+        1,
+        "run 10 sw 2 delay 2×20≤10@20 wakeup 2×20≤10@20 [1×2≤2@40 1×8≤8@42] new - preempted 0×0≤0@0 \
+         censored 0/0/0/0",
     );
 }
 
@@ -131,7 +151,7 @@ fn a_task_that_never_waits_has_no_delay() {
          30 1 waking 1
          30 0 sw 0 R 1",
         1,
-        "run 10 sw 1 delay 1×0≤0@30 wakeup 1×0≤0@30 [- -] new - preempted 0×0≤0@0 censored 1/0/0",
+        "run 10 sw 1 delay 1×0≤0@30 wakeup 1×0≤0@30 [- -] new - preempted 0×0≤0@0 censored 1/0/0/0",
     );
 }
 
@@ -144,7 +164,7 @@ fn a_missing_switch_out_invents_no_run_time() {
          95 0 waking 1
          99 0 sw 0 R 1",
         1,
-        "run 0 sw 0 delay 1×4≤4@95 wakeup 1×4≤4@95 [- -] new - preempted 0×0≤0@0 censored 1/0/0",
+        "run 0 sw 0 delay 1×4≤4@95 wakeup 1×4≤4@95 [- -] new - preempted 0×0≤0@0 censored 1/0/0/0",
     );
 }
 

@@ -20,6 +20,7 @@ mod schbench;
 mod script;
 mod switches;
 mod tally;
+mod timehist;
 mod wakers;
 mod who;
 
@@ -48,6 +49,9 @@ pub use run::{Analyser, AnalysisSet, Results, analyse, analyse_one};
 pub use schbench::{SchbenchPercentile, SchbenchTable};
 pub use switches::{
     ByCause, PreemptionPair, SwitchCause, SwitchEvidence, Switches, SwitchesAnalysis, TaskSwitches,
+};
+pub use timehist::{
+    Left, Named, Timehist, TimehistFilter, TimehistRow, TimehistTotals, WaitBefore, WakeBefore,
 };
 pub use wakers::{
     CHAIN_TASKS_MAX, CHAIN_WINDOW, Chain, PingPong, WakePair, Wakers, WakersAnalysis, WideWaker,

@@ -11,7 +11,8 @@ use crate::{
     Analysis, Cpus, CpusAnalysis, End, Irqs, IrqsAnalysis, Latency, LatencyReport, Levels, Measured,
     Migrations, MigrationsAnalysis, Moment, PerfLatency, PerfLatencyOptions, PerfLatencyTable, PerfTimehist,
     PerfTimehistOptions, PerfTimehistRow, PerfTimehistSummary, Placement, PlacementAnalysis, Recorded,
-    Switches, SwitchesAnalysis, TaskFilter, Wakers, WakersAnalysis,
+    Switches, SwitchesAnalysis, TaskFilter, Timehist, TimehistFilter, TimehistRow, TimehistTotals, Wakers,
+    WakersAnalysis,
 };
 use std::collections::{BTreeMap, VecDeque};
 use ttwu_model::{Event, EventKind, Strings, TaskNote, TaskTable, Time, Timeline, Trace, TraceParts};
@@ -39,6 +40,8 @@ pub struct AnalysisSet {
     pub levels: Levels,
     /// `perf sched timehist` as perf itself has it.
     pub perf_timehist: Option<PerfTimehistOptions>,
+    /// The list of runs that pass.
+    pub timehist: Option<TimehistFilter>,
 }
 
 /// A pass over a trace's events, in chunks.
@@ -57,6 +60,7 @@ pub struct Analyser {
     irqs: Option<IrqsAnalysis>,
     wakers: Option<WakersAnalysis>,
     perf_timehist: Option<PerfTimehist>,
+    timehist: Option<Timehist>,
     span: Option<(Time, Time)>,
 }
 
@@ -85,6 +89,8 @@ pub struct Results {
     pub wakers: Option<Measured<Wakers>>,
     /// The end of `perf sched timehist`; its rows come from [`Analyser::perf_timehist_rows`].
     pub perf_timehist: Option<Measured<PerfTimehistSummary>>,
+    /// How many runs were listed; the rows come from [`Analyser::timehist_rows`].
+    pub timehist: Option<Measured<TimehistTotals>>,
 }
 
 impl Analyser {
@@ -106,6 +112,7 @@ impl Analyser {
             irqs: set.irqs.then(IrqsAnalysis::new),
             wakers: set.wakers.then(|| WakersAnalysis::new(levels())),
             perf_timehist: set.perf_timehist.clone().map(PerfTimehist::new),
+            timehist: set.timehist.clone().map(|filter| Timehist::new(filter, levels())),
             span: None,
         }
     }
@@ -164,12 +171,26 @@ impl Analyser {
             observe(&mut self.irqs, &moment, event);
             observe(&mut self.wakers, &moment, event);
             observe(&mut self.perf_timehist, &moment, event);
+            observe(&mut self.timehist, &moment, event);
         }
     }
 
     /// Rows of `perf sched timehist` since the last call. To be called after each [`Analyser::feed`], lest they pile up.
     pub fn perf_timehist_rows(&mut self) -> Vec<PerfTimehistRow> {
         self.perf_timehist.as_mut().map_or_else(Vec::new, PerfTimehist::take_rows)
+    }
+
+    /// Runs listed since the last call. To be called after each [`Analyser::feed`], lest they pile up.
+    pub fn timehist_rows(&mut self) -> Vec<TimehistRow> {
+        self.timehist.as_mut().map_or_else(Vec::new, Timehist::take_rows)
+    }
+
+    /// Lists the runs that the end of the recording cuts; once, after the last [`Analyser::feed`].
+    pub fn close_timehist(&mut self, strings: &Strings, tasks: &TaskTable) {
+        let Some((_, last)) = self.span else { return };
+        if let Some(timehist) = &mut self.timehist {
+            timehist.close(&Moment { timeline: &self.timeline, strings, tasks }, last);
+        }
     }
 
     /// The results, once the last event was fed.
@@ -190,6 +211,7 @@ impl Analyser {
             irqs: finish(self.irqs, &end),
             wakers: finish(self.wakers, &end),
             perf_timehist: finish(self.perf_timehist, &end),
+            timehist: finish(self.timehist, &end),
             recorded,
         }
     }

@@ -264,6 +264,7 @@ pub struct SwitchesAnalysis {
     tasks: Vec<[u32; SwitchCause::ALL.len()]>,
     pairs: Tally<u64>,
     flags_known: bool,
+    last_verdict: Option<Verdict>,
 }
 
 impl SwitchesAnalysis {
@@ -330,6 +331,11 @@ impl SwitchesAnalysis {
         }
     }
 
+    /// The verdict on the last switch, which was not one away from the idle task.
+    pub(crate) const fn last_verdict(&self) -> Option<Verdict> {
+        self.last_verdict
+    }
+
     fn line(&mut self, cpu: CpuId) -> &mut Line {
         at(&mut self.lines, cpu.index())
     }
@@ -372,6 +378,7 @@ impl SwitchesAnalysis {
         let line = self.line(event.cpu);
         let (cause, evidence) = line.verdict_at_switch(timeline, event.at, next, state);
         line.next_run();
+        self.last_verdict = Some((cause, evidence));
         self.by_evidence[evidence as usize] += 1;
         let task = at(&mut self.tasks, prev.index());
         task[cause as usize] = task[cause as usize].saturating_add(1);

@@ -45,6 +45,33 @@ pub fn perf_latency(table: &PerfLatencyTable) -> String {
     out
 }
 
+/// The table with a summed delay instead of the times of the largest, as Mike Galbraith's patched perf prints it; the last
+/// line has the largest and the sum of all. The rules (what is a delay) are those of `table`'s version.
+#[must_use]
+pub fn perf_latency_sum(table: &PerfLatencyTable) -> String {
+    let mut out = String::new();
+    heading(
+        &mut out,
+        102,
+        "  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Sum delay ms      |",
+    );
+    for row in &table.rows {
+        let (runtime, avg, max) = (ms(row.runtime_ns), ms(row.delay_ns_avg()), ms(row.delay_ns_max));
+        let (name, sum) = (label(row), ms(row.delay_ns_sum));
+        let _ = write!(out, "{name:<24}|{runtime:>11} ms |{:>9} | avg:{avg:>8} ms", row.delays);
+        let _ = writeln!(out, " | max:{max:>8} ms | sum:{sum:>10} ms |");
+    }
+    rule(&mut out, 102);
+    let max = ms(table.rows.iter().map(|row| row.delay_ns_max).max().unwrap_or(0));
+    let sum = ms(table.rows.iter().map(|row| row.delay_ns_sum).sum());
+    let _ = write!(out, "  TOTAL:                |{:>11} ms |{:>9} |", ms(table.runtime_ns), table.delays);
+    let _ = writeln!(out, "{:17}| max:{max:>8} ms | sum:{sum:>10} ms |", "");
+    rule(&mut out, 102);
+    bad_events(&mut out, table);
+    out.push('\n');
+    out
+}
+
 /// perf 7.3's `-H`: the table and its logarithmic histogram.
 #[must_use]
 pub fn perf_latency_histogram(table: &PerfLatencyTable) -> String {
