@@ -12,7 +12,7 @@ use crate::tracepoint::{Machine, RawRecord, Tracepoints, until_nul};
 use crate::{Endian, ReadError};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use ttwu_model::{CpuId, LossWindow, NoteKind, Pid, StrId, TaskNote, Time};
+use ttwu_model::{CpuId, LossWindow, NoteKind, Pid, StrId, TaskNote, Time, TraceHealth};
 
 /// Record types, as perf and the kernel number them.
 mod record {
@@ -58,8 +58,8 @@ pub(super) trait Sink {
     fn finish_round(&mut self);
     /// The input has ended.
     fn finish(&mut self);
-    /// How many samples came too late for time order, and by how many ns at most.
-    fn late(&self) -> (u64, u64);
+    /// Says what times had to be mended.
+    fn say_repairs(&self, health: &mut TraceHealth);
 }
 
 /// What to do after a stretch of records.
@@ -497,13 +497,7 @@ impl<S: Sink> Engine<S> {
     /// Says what is known only at the end.
     pub(super) fn finish(&mut self, source: &mut Source) {
         source.meta.facts.insert("perf.records".to_owned(), self.records.to_string());
-        let (late, late_ns_max) = self.sink.late();
-        if late > 0 {
-            let text = format!(
-                "{late} events came later than perf's rounds allow (by up to {late_ns_max} ns) and were moved up"
-            );
-            source.health.add_repair(text);
-        }
+        self.sink.say_repairs(&mut source.health);
         if self.other_pids > self.same_pids {
             self.side.clear();
             let text = "recorded inside a pid namespace: pids are the machine's; names and processes of perf's side \

@@ -26,9 +26,9 @@ mod topology;
 mod tracing;
 
 #[cfg(test)]
-mod tests;
+mod damage_tests;
 #[cfg(test)]
-mod write;
+mod tests;
 
 use crate::detect::Head;
 use crate::source::{Decoder, More, Source};

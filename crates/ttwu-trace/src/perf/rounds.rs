@@ -11,19 +11,30 @@
 //!
 //! The sort is stable, so events of equal time keep the file's order, and it makes use of the per-buffer runs that are in
 //! order already. What comes later than a finished round allowed is moved up to the time already handed on, and counted.
+//!
+//! One damaged time far in the future would make everything after it late. So a leap is believed only when the next event
+//! of the same CPU is there too (buffers are in order); until then the event is held back.
 
-use ttwu_model::{RawEvent, Time};
+use ttwu_model::{CpuId, RawEvent, Time, TraceHealth};
 
 /// Something with a time.
 pub(super) trait Timed {
     fn at(&self) -> Time;
+    fn cpu(&self) -> CpuId;
     fn set_at(&mut self, at: Time);
 }
+
+/// A leap that needs a second witness: 18 minutes, longer than any CPU stays without an event.
+const LEAP_NS: u64 = 1 << 40;
 
 impl Timed for RawEvent {
     #[inline]
     fn at(&self) -> Time {
         self.event.at
+    }
+
+    fn cpu(&self) -> CpuId {
+        self.event.cpu
     }
 
     fn set_at(&mut self, at: Time) {
@@ -41,11 +52,15 @@ pub(super) struct Rounds<T> {
     safe: Time,
     /// Everything up to here has been handed on.
     handed: Time,
+    /// Events after a leap in time, at most one for each CPU.
+    leaps: Vec<T>,
     /// Is `waiting` known to be sorted? Spares the sort at the end of many empty rounds.
     sorted: bool,
     /// How many events came too late, and by how much at most.
-    pub(super) late: u64,
-    pub(super) late_ns_max: u64,
+    late: u64,
+    late_ns_max: u64,
+    /// How many events leapt into the future alone.
+    leapt: u64,
 }
 
 impl<T: Timed> Rounds<T> {
@@ -55,14 +70,29 @@ impl<T: Timed> Rounds<T> {
             newest: Time::ZERO,
             safe: Time::ZERO,
             handed: Time::ZERO,
+            leaps: Vec::new(),
             sorted: true,
             late: 0,
             late_ns_max: 0,
+            leapt: 0,
         }
     }
 
     #[inline]
-    pub(super) fn push(&mut self, mut item: T) {
+    pub(super) fn push(&mut self, item: T) {
+        if !self.leaps.is_empty() {
+            self.judge_leap(&item);
+        }
+        let ahead = item.at().saturating_since(self.newest).as_ns();
+        if ahead > LEAP_NS && self.newest > Time::ZERO {
+            self.leaps.push(item);
+        } else {
+            self.insert(item);
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, mut item: T) {
         let at = item.at();
         if at >= self.newest {
             self.newest = at;
@@ -77,6 +107,18 @@ impl<T: Timed> Rounds<T> {
         self.waiting.push(item);
     }
 
+    /// Decides on the event that leapt on the CPU of `next`.
+    #[cold]
+    fn judge_leap(&mut self, next: &T) {
+        let Some(index) = self.leaps.iter().position(|leap| leap.cpu() == next.cpu()) else { return };
+        let mut leap = self.leaps.swap_remove(index);
+        if next.at().as_ns().saturating_add(LEAP_NS) < leap.at().as_ns() {
+            self.leapt += 1;
+            leap.set_at(next.at());
+        }
+        self.insert(leap);
+    }
+
     /// Ends a round; what it makes safe is appended to `out`.
     pub(super) fn finish_round(&mut self, out: &mut Vec<T>) {
         self.sort();
@@ -88,6 +130,10 @@ impl<T: Timed> Rounds<T> {
 
     /// Ends the input; all that waits is appended to `out`.
     pub(super) fn finish(&mut self, out: &mut Vec<T>) {
+        // Nothing contradicts these.
+        for leap in std::mem::take(&mut self.leaps) {
+            self.insert(leap);
+        }
         self.sort();
         self.handed = self.newest;
         if out.is_empty() {
@@ -107,6 +153,21 @@ impl<T: Timed> Rounds<T> {
         &mut self.waiting
     }
 
+    /// Says what times had to be mended.
+    pub(super) fn say_repairs(&self, health: &mut TraceHealth) {
+        let (late, by) = (self.late, self.late_ns_max);
+        if late > 0 {
+            let text =
+                format!("{late} events came later than perf's rounds allow (by up to {by} ns); moved up");
+            health.add_repair(text);
+        }
+        if self.leapt > 0 {
+            let text =
+                format!("{} events with a time far in the future; moved to the next one's", self.leapt);
+            health.add_repair(text);
+        }
+    }
+
     fn sort(&mut self) {
         if !self.sorted {
             self.waiting.sort_by_key(T::at);
@@ -122,6 +183,10 @@ mod tests {
     impl Timed for (u64, char) {
         fn at(&self) -> Time {
             Time::from_ns(self.0)
+        }
+
+        fn cpu(&self) -> CpuId {
+            CpuId::new(0)
         }
 
         fn set_at(&mut self, at: Time) {

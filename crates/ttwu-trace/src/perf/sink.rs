@@ -6,7 +6,7 @@ use crate::TracepointFormat;
 use crate::source::Source;
 use crate::tracepoint::{RawRecord, Tracepoints};
 use std::num::NonZeroU32;
-use ttwu_model::{CpuId, Event, EventFlags, EventKind, Pid, RawEvent, TaskNote, Time};
+use ttwu_model::{CpuId, Event, EventFlags, EventKind, Pid, RawEvent, TaskNote, Time, TraceHealth};
 
 /// Makes events.
 pub(super) struct EventSink {
@@ -97,8 +97,8 @@ impl Sink for EventSink {
         self.place_notes(from, Time::MAX);
     }
 
-    fn late(&self) -> (u64, u64) {
-        (self.rounds.late, self.rounds.late_ns_max)
+    fn say_repairs(&self, health: &mut TraceHealth) {
+        self.rounds.say_repairs(health);
     }
 }
 
@@ -123,6 +123,10 @@ struct Kept {
 impl Timed for Kept {
     fn at(&self) -> Time {
         self.at
+    }
+
+    fn cpu(&self) -> CpuId {
+        self.cpu
     }
 
     fn set_at(&mut self, at: Time) {
@@ -182,7 +186,7 @@ impl Sink for RecordSink {
         self.rounds.finish(&mut self.ready);
     }
 
-    fn late(&self) -> (u64, u64) {
-        (self.rounds.late, self.rounds.late_ns_max)
+    fn say_repairs(&self, health: &mut TraceHealth) {
+        self.rounds.say_repairs(health);
     }
 }
