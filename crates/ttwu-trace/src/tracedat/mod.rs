@@ -12,6 +12,8 @@ mod options;
 mod parts;
 mod reader;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 mod v6;
 mod v7;

@@ -1,5 +1,6 @@
 //! trace.dat against the manifest, against trace-cmd's own output, cut, damaged, and synthesised for other machines.
 
+use super::testing::{Kind, Writer, kinds};
 use super::*;
 use crate::{TraceStream, unwrap::unwrap};
 use ttwu_model::{Event, EventKind, TaskId, Trace, TraceHealth};
@@ -207,4 +208,99 @@ fn other_versions_are_refused_with_a_remedy() {
     check("5", "trace.dat: version 5 was never released");
     check("x", "expected version 6 or 7, found \"x\" at offset 0xa");
     check("7", "options: expected the options there");
+}
+
+/// One event of a synthesised file as text.
+fn short(event: &Event, trace: &Trace) -> String {
+    let pid = |task: TaskId| trace.tasks().get(task).pid;
+    let what = match event.kind {
+        EventKind::Switch { prev, next, prev_state, .. } => {
+            format!("switch {}>{} {prev_state}", pid(prev), pid(next))
+        }
+        EventKind::IpiSend { target, callsite } => {
+            format!("ipi {target} {}", callsite.map_or("?", |id| trace.strings().get(id)))
+        }
+        EventKind::Lost { count } => format!("lost {}", count.map_or(0, std::num::NonZeroU32::get)),
+        other => panic!("{other:?}"),
+    };
+    format!("{}@{} {what}", event.cpu, event.at.as_ns())
+}
+
+/// Files of every kind of machine and packing, which nobody has recordings of, give the same trace.
+#[test]
+fn all_machines_and_packings_give_the_same_trace() {
+    for kind in kinds() {
+        let bytes = Writer::write(kind);
+        let trace = TraceStream::from_input(Input::from_bytes(bytes, "test"))
+            .and_then(TraceStream::collect)
+            .unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        let events: Vec<String> = trace.events().iter().map(|event| short(event, &trace)).collect();
+        let expect = [
+            "0@1100 switch 5>6 S",
+            "1@1105 switch 0>7 R+",
+            "0@1120 ipi 1 wakeup_preempt+0x10/0xa0",
+            "1@1160 lost 3",
+            "1@1160 switch 7>8 D",
+        ];
+        assert_eq!(events, expect, "{kind:?}");
+        // Four overrun by the kernel's count, three of them in the gap.
+        assert_eq!(trace.health().lost_events, 4, "{kind:?}");
+        assert!(trace.health().repairs.is_empty(), "{kind:?}: {:?}", trace.health());
+        assert_eq!(trace.meta().kernel_release.as_deref(), Some("6.12.0"), "{kind:?}");
+        assert_eq!(trace.meta().clock.as_deref(), Some("local"), "{kind:?}");
+    }
+}
+
+/// Names saved at the end name only tasks that no event has named.
+#[test]
+fn saved_names_come_last() {
+    let Some(kind) = kinds().into_iter().next() else { panic!("some kind") };
+    let trace = TraceStream::from_input(Input::from_bytes(Writer::write(kind), "test"))
+        .and_then(TraceStream::collect)
+        .expect("sound");
+    let name = |pid| {
+        let (task, _) =
+            trace.tasks().iter().find(|(_, task)| task.pid == ttwu_model::Pid::new(pid)).expect("seen");
+        trace.tasks().last_name(task).map(|id| trace.strings().get(id))
+    };
+    assert_eq!(name(5), Some("t5"));
+    assert_eq!(name(99), Some("never seen"));
+}
+
+#[test]
+fn damaged_small_files_never_panic_and_keep_their_time_order() {
+    for (index, kind) in kinds().into_iter().enumerate() {
+        let whole = Writer::write(kind);
+        for seed in 0..60 {
+            let seed = seed + 1000 * index as u64;
+            println!("{kind:?} seed {seed}");
+            outcome(damage(&whole, seed));
+            // Most of a small file is padding between the pages; this hits what is not.
+            let mut rng = ttwu_testing::Rng::new(seed);
+            let mut bytes = whole.clone();
+            let used: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
+            for _ in 0..=rng.below(3) {
+                bytes[used[rng.below(used.len())]] = rng.next_u64().to_le_bytes()[0];
+            }
+            outcome(bytes);
+        }
+    }
+}
+
+/// A file that claims absurd sizes is refused or read as far as it goes, in bounded memory.
+#[test]
+fn claims_beyond_the_file_are_not_believed() {
+    let check = |kind: &Kind, bytes: Vec<u8>| {
+        let text = outcome(bytes);
+        assert!(text.contains("trace.dat") || text.contains("repairs: [\""), "{kind:?}: {text}");
+    };
+    for kind in kinds() {
+        let whole = Writer::write(kind);
+        // The first length of the file: header_page's, or the offset of the options.
+        let at = whole.windows(12).position(|window| window == b"header_page\0");
+        let at = at.map_or(20, |at| at + 12);
+        let mut bytes = whole.clone();
+        bytes[at..at + 8].fill(0xff);
+        check(&kind, bytes);
+    }
 }
