@@ -1,6 +1,8 @@
 //! One file a command: flags → calls → text.
 
 mod policy;
+mod record;
+mod topology;
 
 use crate::args::{Cli, Command, definition};
 use crate::exit::{Done, Failure, Outcome};
@@ -10,6 +12,8 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         None => Ok(Done::Ok),
         Some(Command::Policy(args)) => policy::run(&args),
+        Some(Command::Record(args)) => record::run(&args),
+        Some(Command::Topology(args)) => topology::run(&args),
         Some(Command::Completions { shell }) => {
             clap_complete::generate(shell, &mut definition(), "ttwu", &mut std::io::stdout());
             Ok(Done::Ok)
