@@ -7,7 +7,7 @@
 use super::error::RecordError;
 use crate::sys;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -168,6 +168,25 @@ impl Running {
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
+}
+
+/// Refuses a command that cannot exist, before any file is touched.
+pub(crate) fn check_command(command: &[OsString]) -> Result<(), RecordError> {
+    let Some(program) = command.first() else { return Ok(()) };
+    let name = program.to_string_lossy();
+    if name.contains('/') {
+        return match fs::metadata(program) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(RecordError::Command { command: name.into_owned(), source }),
+        };
+    }
+    #[expect(clippy::disallowed_methods, reason = "a command is looked for where the user's shell would")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|directory| directory.join(program).is_file()) {
+        return Ok(());
+    }
+    let source = io::Error::new(io::ErrorKind::NotFound, "no such program in PATH");
+    Err(RecordError::Command { command: name.into_owned(), source })
 }
 
 /// An exit status as shells give it: the code, or 128 plus the signal's number.

@@ -56,14 +56,6 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// The recording was made but its conversion failed; the raw recording is kept.
-    #[error("cannot convert the recording: {reason}; the raw recording is kept in {} and can be read as it is", path.display())]
-    Convert {
-        /// The raw recording.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
     /// A request that does not make sense. Exit code 2.
     #[error("{what}")]
     Usage {

@@ -254,7 +254,7 @@ fn cpus(facts: &mut Facts) {
 /// A value of each CPU, with equal ones told once: `0-3: value; 4-7: other`.
 fn per_cpu(facts: &mut Facts, root: &Path, name: &str, value: impl Fn(&Path) -> Option<String>) {
     let mut by_value: BTreeMap<String, ttwu_model::CpuSet> = BTreeMap::new();
-    for cpu in super::online_cpus() {
+    for cpu in super::machine::online_cpus() {
         if let Some(value) = value(&root.join(format!("cpu{cpu}"))) {
             by_value.entry(value).or_default().insert(ttwu_model::CpuId::new(cpu));
         }

@@ -139,15 +139,17 @@ impl CpuPages {
             io::Error::other(format!("CPU {}: no whole entry at byte {at} of a live page", self.cpu))
         };
         let head = PageHead::parse(page, layout).map_err(|_| broken(8))?;
-        let lost = match head.lost {
-            Lost::None => None,
-            // Zero stands for "nobody counted".
-            Lost::Uncounted => Some(0),
-            Lost::Counted(count) => Some(count),
-        };
-        if let Some(count) = lost {
-            LAYOUT.lost_into(self.cpu, head.time, count, out)?;
-            self.counts.lost = self.counts.lost.saturating_add(count.max(1));
+        match head.lost {
+            Lost::None => {}
+            Lost::Uncounted => {
+                LAYOUT.lost_into(self.cpu, head.time, None, out)?;
+                // At least one.
+                self.counts.lost = self.counts.lost.saturating_add(1);
+            }
+            Lost::Counted(count) => {
+                LAYOUT.lost_into(self.cpu, head.time, Some(count), out)?;
+                self.counts.lost = self.counts.lost.saturating_add(count);
+            }
         }
         let mut cursor = PageCursor::new(&head, layout);
         loop {

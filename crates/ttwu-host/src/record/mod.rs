@@ -20,6 +20,7 @@ mod error;
 mod events;
 mod facts;
 mod instance;
+mod machine;
 mod namespace;
 mod perf_event;
 mod ring;
@@ -35,9 +36,9 @@ pub use stop::{SignalGuard, StopHandle};
 use crate::sys;
 use child::{Held, Running};
 use events::Selection;
+use machine::online_cpus;
 use perf_event::{PerfCapture, PerfOptions};
-use spool::{Feature, SampleLayout, Spool, TracingData};
-use std::collections::BTreeMap;
+use spool::{Feature, SampleLayout, Spool};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -48,7 +49,7 @@ use std::time::Duration;
 #[expect(clippy::disallowed_types, reason = "a recorder measures how long it records")]
 use std::time::Instant;
 use tracefs::Tracefs;
-use ttwu_model::{CpuSet, Pid, TraceMeta};
+use ttwu_model::{Pid, TraceMeta};
 
 /// How the events come out of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +171,8 @@ pub struct Summary {
     pub file_bytes: u64,
     /// Size of the raw recording.
     pub raw_bytes: u64,
+    /// The file is the raw recording: as asked, or because it could not be converted (see `notes`).
+    pub kept_raw: bool,
     /// Why it ended.
     pub ended: Ended,
     /// What the user should know: tracepoints that this kernel lacks, smaller buffers, …
@@ -226,14 +229,14 @@ const TICK: Duration = Duration::from_secs(1);
 /// `progress` is called about once a second from the recording thread; what it does is part of the recording.
 ///
 /// # Errors
-/// [`RecordError`]; nothing is left behind then, except where [`RecordError::Convert`] says so.
+/// [`RecordError`]; nothing is left behind then.
 pub fn record(
     options: &RecordOptions,
     stop: &StopHandle,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, RecordError> {
     let _ignore = stop::IgnoreFileSizeSignal::install();
-    check_command(&options.command)?;
+    child::check_command(&options.command)?;
     let mut session = Session::open(options)?;
     let outcome = session.run(options, stop, progress);
     let spool_path = session.spool.path().to_owned();
@@ -278,7 +281,7 @@ impl Session {
         let cpus = online_cpus();
         let layout = SampleLayout { tid: !namespace::is_root() };
         let monotonic = match options.clock {
-            ClockChoice::Auto => clock_is_cheap(),
+            ClockChoice::Auto => machine::clock_is_cheap(),
             ClockChoice::Monotonic => true,
             ClockChoice::Tracer => false,
         };
@@ -298,7 +301,7 @@ impl Session {
             Backend::Tracefs => SampleLayout { tid: false },
         };
         let clock = if monotonic { "mono" } else { tracer_clock(options.backend) };
-        let mut meta = describe_machine(&selection, &cpus, clock);
+        let mut meta = machine::describe_machine(&selection, &cpus, clock);
         meta.facts.insert("record.backend".to_owned(), backend_name(options.backend).to_owned());
         match crate::sysfs::read_topology(Path::new("/")) {
             Ok(topology) => meta.topology_text = Some(topology.to_string()),
@@ -306,7 +309,7 @@ impl Session {
         }
         meta.facts.insert("record.tracefs".to_owned(), tracefs.how());
         meta.facts.insert("record.buffer_kib".to_owned(), (ring_bytes >> 10).to_string());
-        meta.facts.insert("record.realtime_ns".to_owned(), clock_pair());
+        meta.facts.insert("record.realtime_ns".to_owned(), machine::clock_pair());
         let command = if options.command.is_empty() { None } else { Some(Held::fork(&options.command)?) };
         let output = |source| RecordError::Output { path: options.output.clone(), source };
         let spool = match Spool::create(&options.output, layout) {
@@ -335,23 +338,51 @@ impl Session {
         for (feature, text) in [
             (Feature::Hostname, &uname.nodename),
             (Feature::Release, &uname.release),
-            (Feature::Version, &recorder_name()),
+            (Feature::Version, &machine::recorder_name()),
             (Feature::Arch, &uname.machine),
         ] {
             self.spool.feature(feature, text)?;
         }
-        self.capture.describe(&mut self.spool)?;
-        self.spool.tracing_data(&tracing_data(tracefs, selection))?;
         self.threads = tasks::all();
+        let online = self.meta.cpus_online.clone().unwrap_or_default();
+        let facts = &mut self.meta.facts;
+        if self.layout.tid {
+            facts
+                .insert("tasks.at_start".to_owned(), "not known: recorded inside a pid namespace".to_owned());
+        } else {
+            let runnable = self.threads.iter().filter(|thread| thread.state == 'R').map(|thread| thread.tid);
+            facts.insert("tasks.count".to_owned(), self.threads.len().to_string());
+            facts.insert("tasks.runnable_at_start".to_owned(), join(runnable));
+            facts.insert("tasks.restricted_to_cpus".to_owned(), tasks::restricted(&self.threads, &online));
+        }
+        let possible = machine::possible_cpus().max(online.iter().last().map_or(0, |cpu| cpu.index() + 1));
+        self.spool.cpu_counts(possible, online.len())?;
+        self.write_own()?;
+        self.capture.describe(&mut self.spool)?;
+        self.spool.tracing_data(&machine::tracing_data(tracefs, selection))?;
         if !self.layout.tid {
             self.spool.names(names(&self.threads))?;
         }
-        let online = self.meta.cpus_online.clone().unwrap_or_default();
-        let runnable = self.threads.iter().filter(|thread| thread.state == 'R').map(|thread| thread.tid);
-        let facts = &mut self.meta.facts;
-        facts.insert("tasks.count".to_owned(), self.threads.len().to_string());
-        facts.insert("tasks.runnable_at_start".to_owned(), join(runnable));
-        facts.insert("tasks.restricted_to_cpus".to_owned(), tasks::restricted(&self.threads, &online));
+        Ok(())
+    }
+
+    /// Writes what perf's header has no place for, as far as it is known before the first event.
+    fn write_own(&mut self) -> io::Result<()> {
+        let TraceMeta { recorder, command, topology_text, facts, .. } = &self.meta;
+        for (name, text) in [("recorder", recorder), ("command", command), ("topology", topology_text)] {
+            if let Some(text) = text {
+                self.spool.own(name, text)?;
+            }
+        }
+        if !self.layout.tid {
+            self.spool.own("recorder_pids", &join(own_threads(&self.threads).into_iter()))?;
+            if let Some(held) = &self.command {
+                self.spool.own("target.pids", &held.pid().to_string())?;
+            }
+        }
+        for (name, text) in facts {
+            self.spool.own(name, text)?;
+        }
         Ok(())
     }
 
@@ -493,12 +524,12 @@ impl Session {
         drop(capture);
         let pids = namespace::Pids::of(&spool, layout)
             .map_err(|source| RecordError::Output { path: options.output.clone(), source })?;
+        let mut known = Vec::new();
         if layout.tid {
-            let known = threads.iter().filter_map(|thread| {
-                Some((pids.root(thread.tgid)?.number(), pids.root(thread.tid)?.number(), &*thread.name))
-            });
-            // A full disk costs names here, not the recording.
-            let _ = spool.names(known);
+            known.extend(threads.iter().filter_map(|thread| {
+                let (pid, tgid) = (pids.root(thread.tid)?, pids.root(thread.tgid)?);
+                Some(convert::KnownTask { pid, tgid, name: thread.name.clone() })
+            }));
         }
         meta.recorder_pids = own_threads(&threads).into_iter().filter_map(|tid| pids.root(tid)).collect();
         let command_pid = end.command.and_then(|(pid, _)| pids.root(pid));
@@ -509,17 +540,36 @@ impl Session {
         if let Ended::Output(reason) = &end.why {
             notes.push(format!("the recording ends early: {reason}"));
         }
+        // For a raw recording that is kept; a full disk costs these, not the recording.
+        for (name, text) in [
+            ("record.ended", ended_text(&end.why)),
+            ("target.pids", meta.facts["target.pids"].clone()),
+            ("recorder_pids", join(meta.recorder_pids.iter().map(|pid| pid.number()))),
+        ] {
+            let _ = spool.own(name, &text);
+        }
         let raw_bytes = spool.len();
         let path = spool.path().to_owned();
         drop(spool);
-        let converted = if options.raw {
-            convert::Converted { events: counts.events, bytes: raw_bytes }
+        let raw = convert::Converted { events: counts.events, bytes: raw_bytes };
+        let (converted, kept_raw) = if options.raw {
+            (raw, true)
         } else {
             let mut tell = |events: u64, bytes: u64| {
                 let lost = counts.lost;
                 progress(&Progress { phase: Phase::Converting, elapsed: end.duration, events, lost, bytes });
             };
-            convert::convert(&path, meta, &notes, &mut tell)?
+            match convert::convert(&path, meta, &notes, &known, &mut tell) {
+                Ok(converted) => (converted, false),
+                Err(reason) => {
+                    // The recording is good and the command has run: no reason to fail.
+                    notes.push(format!(
+                        "{} stays in perf's format, which ttwu reads as well: {reason}",
+                        path.display()
+                    ));
+                    (raw, true)
+                }
+            }
         };
         Ok(Summary {
             file: path,
@@ -530,6 +580,7 @@ impl Session {
             command_pid,
             file_bytes: converted.bytes,
             raw_bytes,
+            kept_raw,
             ended: end.why,
             notes,
         })
@@ -565,34 +616,8 @@ fn settle(
     Ok(status.map(child::exit_code))
 }
 
-/// Refuses a command that cannot exist, before any file is touched.
-fn check_command(command: &[OsString]) -> Result<(), RecordError> {
-    let Some(program) = command.first() else { return Ok(()) };
-    let name = program.to_string_lossy();
-    if name.contains('/') {
-        return match fs::metadata(program) {
-            Ok(_) => Ok(()),
-            Err(source) => Err(RecordError::Command { command: name.into_owned(), source }),
-        };
-    }
-    #[expect(clippy::disallowed_methods, reason = "a command is looked for where the user's shell would")]
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if std::env::split_paths(&path).any(|directory| directory.join(program).is_file()) {
-        return Ok(());
-    }
-    let source = io::Error::new(io::ErrorKind::NotFound, "no such program in PATH");
-    Err(RecordError::Command { command: name.into_owned(), source })
-}
-
 fn open_target(pid: i32) -> Result<(i32, OwnedFd), RecordError> {
     sys::pidfd_open(pid).map(|fd| (pid, fd)).map_err(|source| RecordError::NoProcess { pid, source })
-}
-
-/// CPUs on line, in order.
-pub(crate) fn online_cpus() -> Vec<u16> {
-    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let set = CpuSet::parse_list(&list).unwrap_or_default();
-    if set.is_empty() { vec![0] } else { set.iter().map(ttwu_model::CpuId::number).collect() }
 }
 
 /// 8 MiB a CPU, 256 MiB in all: twice what perf takes, so that a recorder that has to wait its turn on a busy machine
@@ -611,16 +636,6 @@ fn ring_bytes(wish: Option<usize>, cpus: usize) -> usize {
     }
 }
 
-/// Is `CLOCK_MONOTONIC` read without leaving the CPU? It is read once per event; an emulated timer would cost more than the
-/// event itself.
-fn clock_is_cheap() -> bool {
-    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    let source = fs::read_to_string(path).unwrap_or_default();
-    ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource", "xen", "timebase", "tod", "riscv"]
-        .iter()
-        .any(|cheap| source.starts_with(cheap))
-}
-
 fn tracer_clock(backend: Backend) -> &'static str {
     match backend {
         Backend::Perf => "perf",
@@ -633,65 +648,6 @@ fn backend_name(backend: Backend) -> &'static str {
         Backend::Perf => "perf",
         Backend::Tracefs => "tracefs",
     }
-}
-
-fn recorder_name() -> String {
-    format!("ttwu {}", env!("CARGO_PKG_VERSION"))
-}
-
-/// Wall clock and `CLOCK_MONOTONIC` at one moment, so that recordings can be put beside logs.
-fn clock_pair() -> String {
-    #[expect(clippy::disallowed_types, reason = "the recording says when it was made")]
-    let wall = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    format!("{} at {} ns of CLOCK_MONOTONIC", wall.as_nanos(), sys::monotonic_ns())
-}
-
-fn describe_machine(selection: &Selection, cpus: &[u16], clock: &str) -> TraceMeta {
-    let uname = sys::uname();
-    let command: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    TraceMeta {
-        format: "ttwu".to_owned(),
-        recorder: Some(recorder_name()),
-        kernel_release: Some(uname.release),
-        arch: Some(uname.machine),
-        hostname: Some(uname.nodename),
-        clock: Some(clock.to_owned()),
-        command: Some(command.join(" ")),
-        cpus_recorded: u32::try_from(cpus.len()).ok(),
-        cpus_online: Some(cpus.iter().map(|&cpu| ttwu_model::CpuId::new(cpu)).collect()),
-        events_recorded: Some(selection.tracepoints.iter().map(tracefs::Tracepoint::full_name).collect()),
-        resolution_ns: 1,
-        facts: facts::gather(),
-        ..TraceMeta::default()
-    }
-}
-
-fn tracing_data(tracefs: &Tracefs, selection: &Selection) -> TracingData {
-    let mut systems: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for point in &selection.tracepoints {
-        systems.entry(&point.system).or_default().push(point.format.clone());
-    }
-    TracingData {
-        header_page: tracefs.file("events/header_page"),
-        header_event: tracefs.file("events/header_event"),
-        systems: systems.into_iter().map(|(system, formats)| (system.to_owned(), formats)).collect(),
-        symbols: if selection.wants_symbols() { kernel_functions() } else { Vec::new() },
-    }
-}
-
-/// The kernel's functions by address, where they are shown to us.
-fn kernel_functions() -> Vec<u8> {
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    let mut functions = String::with_capacity(symbols.len() / 2);
-    for line in symbols.lines() {
-        let kind = line.split_ascii_whitespace().nth(1);
-        if matches!(kind, Some("t" | "T" | "w" | "W")) && !line.starts_with("0000000000000000") {
-            functions.push_str(line);
-            functions.push('\n');
-        }
-    }
-    functions.into_bytes()
 }
 
 fn names(threads: &[tasks::Thread]) -> impl Iterator<Item = (i32, i32, &str)> {

@@ -25,11 +25,16 @@ pub(crate) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 // Record types.
 pub(crate) const RECORD_LOST: u32 = 2;
 const RECORD_COMM: u32 = 3;
+const RECORD_UNTHROTTLE: u32 = 6;
 pub(crate) const RECORD_SAMPLE: u32 = 9;
 const RECORD_HEADER_ATTR: u32 = 64;
 const RECORD_TRACING_DATA: u32 = 66;
 const RECORD_FINISHED_ROUND: u32 = 68;
 const RECORD_HEADER_FEATURE: u32 = 80;
+
+const FEATURE_NRCPUS: u64 = 7;
+/// See ttwu-trace's reader of perf features.
+const FEATURE_TTWU: u64 = 255;
 
 /// Text features of perf's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,12 +72,22 @@ impl SampleLayout {
         self.time_offset() + 8 + 8 + 8
     }
 
-    /// Appends a record that says that `lost` events of `cpu` are missing up to `time`.
-    pub(crate) fn lost_into(self, cpu: u16, time: u64, lost: u64, out: &mut Vec<u8>) -> io::Result<()> {
+    /// Appends a record that says that events of `cpu` are missing up to `time`: so many, or nobody counted.
+    pub(crate) fn lost_into(
+        self,
+        cpu: u16,
+        time: u64,
+        lost: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
         let trailer = self.trailer(time, u32::from(cpu), 0);
-        out.extend(record_header(RECORD_LOST, 16 + trailer.len())?);
-        out.extend_from_slice(&0_u64.to_ne_bytes());
-        out.extend_from_slice(&lost.to_ne_bytes());
+        // perf has no record for an uncounted loss; throttling, after which it goes on, is one in effect.
+        let (kind, body) = match lost {
+            Some(lost) => (RECORD_LOST, vec![0, lost]),
+            None => (RECORD_UNTHROTTLE, vec![time, 0, 0]),
+        };
+        out.extend(record_header(kind, 8 * body.len() + trailer.len())?);
+        out.extend(body.iter().flat_map(|word: &u64| word.to_ne_bytes()));
         out.extend(trailer);
         Ok(())
     }
@@ -146,6 +161,16 @@ fn narrow(len: usize) -> io::Result<u32> {
         .map_err(|_| io::Error::other(format!("a block of {len} bytes does not fit perf's format")))
 }
 
+/// Appends a string as perf's header has them: padded with at least one NUL to a multiple of 64, cut to fit a record.
+fn put_string(body: &mut Vec<u8>, text: &str) -> io::Result<()> {
+    let text = &text.as_bytes()[..text.len().min(60_000)];
+    let len = (text.len() + 1).next_multiple_of(64);
+    body.extend_from_slice(&narrow(len)?.to_ne_bytes());
+    body.extend_from_slice(text);
+    body.resize(body.len() + len - text.len(), 0);
+    Ok(())
+}
+
 /// The raw recording being written.
 #[derive(Debug)]
 pub(crate) struct Spool {
@@ -200,12 +225,25 @@ impl Spool {
 
     /// Writes a text of the header, cut to what a record can hold.
     pub(crate) fn feature(&mut self, feature: Feature, text: &str) -> io::Result<()> {
-        let mut padded = text.as_bytes()[..text.len().min(4096)].to_vec();
-        // At least one NUL, and a multiple of 64 as perf pads its strings.
-        padded.resize((padded.len() + 1).next_multiple_of(64), 0);
         let mut body = (feature as u64).to_ne_bytes().to_vec();
-        body.extend_from_slice(&narrow(padded.len())?.to_ne_bytes());
-        body.extend_from_slice(&padded);
+        put_string(&mut body, text)?;
+        self.record(RECORD_HEADER_FEATURE, &body, &[])
+    }
+
+    /// Writes how many CPUs there can be, and are.
+    pub(crate) fn cpu_counts(&mut self, possible: usize, online: usize) -> io::Result<()> {
+        let mut body = FEATURE_NRCPUS.to_ne_bytes().to_vec();
+        body.extend_from_slice(&narrow(possible)?.to_ne_bytes());
+        body.extend_from_slice(&narrow(online)?.to_ne_bytes());
+        self.record(RECORD_HEADER_FEATURE, &body, &[])
+    }
+
+    /// Writes something that perf's header has no place for; only ttwu reads it.
+    pub(crate) fn own(&mut self, name: &str, text: &str) -> io::Result<()> {
+        let mut body = FEATURE_TTWU.to_ne_bytes().to_vec();
+        body.extend_from_slice(&2_u32.to_ne_bytes());
+        put_string(&mut body, name)?;
+        put_string(&mut body, text)?;
         body.resize(body.len().next_multiple_of(8), 0);
         self.record(RECORD_HEADER_FEATURE, &body, &[])
     }
@@ -236,7 +274,7 @@ impl Spool {
     /// Says that `lost` events of `cpu` are missing up to `time`.
     pub(crate) fn lost(&mut self, cpu: u16, time: u64, lost: u64) -> io::Result<()> {
         let mut record = Vec::new();
-        self.layout.lost_into(cpu, time, lost, &mut record)?;
+        self.layout.lost_into(cpu, time, Some(lost), &mut record)?;
         self.append(&mut [IoSlice::new(&record)])
     }
 

@@ -7,7 +7,7 @@ use super::topology::PerfTopology;
 use super::tracing::{self, Tracing};
 use crate::Endian;
 use crate::source::Source;
-use ttwu_model::CpuSet;
+use ttwu_model::{CpuSet, Pid, TraceMeta};
 
 /// Features by their bit (`HEADER_*` in perf).
 pub(super) mod bit {
@@ -27,6 +27,9 @@ pub(super) mod bit {
     pub(super) const DIR_FORMAT: u32 = 24;
     pub(super) const COMPRESSED: u32 = 27;
     pub(super) const CLOCK_DATA: u32 = 29;
+    /// Not perf's, which ends far below and passes over what it does not know: what ttwu's recorder adds to its raw
+    /// recordings, so that one whose recorder was killed is as well described as a finished one. Name and text in turn.
+    pub(super) const TTWU: u32 = 255;
 }
 
 /// Longest feature that is read; tracing data with all of a kernel's formats takes a few MiB.
@@ -95,6 +98,11 @@ impl Facts {
                         .to_owned(),
                 );
             }
+            bit::TTWU => {
+                for pair in bytes.strings()?.chunks_exact(2) {
+                    add_own(meta, &pair[0], &pair[1]);
+                }
+            }
             // Build ids, PMU capabilities and the like say nothing about scheduling.
             _ => {}
         }
@@ -106,6 +114,22 @@ impl Facts {
         let mut lists = self.topology.sockets.iter();
         let first = lists.next()?.clone();
         Some(lists.fold(first, |all, list| all.union(list)))
+    }
+}
+
+/// Takes in what ttwu's recorder says beyond perf's features.
+fn add_own(meta: &mut TraceMeta, name: &str, text: &str) {
+    match name {
+        "recorder" => meta.recorder = Some(text.to_owned()),
+        "command" => meta.command = Some(text.to_owned()),
+        "topology" => meta.topology_text = Some(text.to_owned()),
+        "recorder_pids" => {
+            let pids = text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+            meta.recorder_pids = pids.map(Pid::new).collect();
+        }
+        _ => {
+            meta.facts.insert(name.to_owned(), text.to_owned());
+        }
     }
 }
 
