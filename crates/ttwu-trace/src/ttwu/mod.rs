@@ -13,8 +13,9 @@
 //! it can be analysed. Events keep their resolved tasks, so reading needs no second resolution and gives the identical
 //! table.
 //!
-//! lz4 rather than zstd: a block's columns are predicted so well that what remains is mostly noise in the time stamps,
-//! which neither packs; lz4 reads several times as fast (CHANGELOG and `benches/ttwu_format.rs` have the figures).
+//! lz4 rather than zstd, measured on 42 838 events of `perf bench sched messaging`: predicted columns 319 kB, lz4 204 kB
+//! (0.8 ms to pack, 0.4 ms to unpack), zstd -3 175 kB, zstd -19 167 kB; the pure-Rust zstd encoder at hand made 217 kB in
+//! 54 ms and takes 1.7 ms to unpack. What the predictions leave is mostly noise in the time stamps.
 //!
 //! A reader refuses a newer major version. Within a major version, new block kinds and new tagged fields may appear; they
 //! are counted as unknown records. What this format does not do: random access by time (a block could say its time range;

@@ -275,3 +275,23 @@ fn side_tables_are_found_by_name() {
     assert_eq!(find("decisions").as_deref(), Some(&b"row by row"[..]));
     assert_eq!(find("reasons"), None);
 }
+
+/// Every recording that is at hand survives, and large ones take at most 8 bytes an event.
+#[test]
+fn real_recordings_survive_in_eight_bytes_an_event() {
+    let Some(manifest) = ttwu_testing::shared("traces/MANIFEST.tsv") else { return };
+    let mut survived = 0;
+    for line in std::fs::read_to_string(manifest).unwrap().lines().skip(1) {
+        let name = line.split('\t').next().unwrap();
+        let Some(path) = ttwu_testing::shared(&format!("traces/{name}")) else { continue };
+        let Ok(trace) = crate::read(&path) else { continue };
+        let bytes = write(&trace);
+        assert_equal(&read(&bytes).unwrap(), &trace);
+        let events = trace.events().len();
+        if events >= 2000 {
+            assert!(bytes.len() <= 8 * events, "{name}: {} bytes for {events} events", bytes.len());
+        }
+        survived += 1;
+    }
+    assert!(survived >= 20, "only {survived} recordings could be read");
+}
