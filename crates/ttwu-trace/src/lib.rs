@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod chrome;
+mod convert;
 mod detect;
 mod error;
 mod input;
@@ -27,9 +29,12 @@ mod tracepoint;
 mod ttwu;
 mod unwrap;
 
+pub use chrome::ChromeWriter;
+pub use convert::{ConvertError, ConvertSummary, Target, TraceWriter, Written, convert};
 pub use detect::{Format, detect};
 pub use error::ReadError;
 pub use input::Input;
+pub use perfetto::PerfettoWriter;
 pub use rawpages::RawPages;
 pub use records::walk_records;
 pub use ring::PageLayout;

@@ -13,6 +13,9 @@ mod schema;
 mod state;
 #[cfg(test)]
 mod tests;
+mod write;
+
+pub use write::PerfettoWriter;
 
 use crate::detect::Head;
 use crate::source::{Decoder, More, Source};

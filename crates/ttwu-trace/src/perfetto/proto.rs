@@ -166,6 +166,11 @@ impl Message {
         self
     }
 
+    /// Appends the fields of another message.
+    pub(super) fn append(&mut self, fields: &Self) {
+        self.bytes.extend_from_slice(&fields.bytes);
+    }
+
     /// Appends a message that `fill` makes.
     pub(super) fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.put(u64::from(field) << 3 | 2);

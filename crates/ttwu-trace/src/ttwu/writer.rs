@@ -6,6 +6,7 @@ use super::parts::{Written, put_health, put_meta, put_note, put_string, put_task
 use super::wire::{put, put_bytes};
 use super::{HEADER, MAGIC, MAJOR, MINOR};
 use crate::Chunk;
+use crate::convert::{TraceWriter, Written as Output};
 use std::io::{self, Write};
 use ttwu_model::{Event, Strings, TaskNote, TaskTable, Trace, TraceMeta, TraceParts};
 
@@ -208,5 +209,17 @@ impl<W: Write> TtwuWriter<W> {
     fn put_block(&mut self, kind: Kind) -> io::Result<()> {
         self.at += block::write(&mut self.out, kind, &self.raw, &mut self.scratch)?;
         Ok(())
+    }
+}
+
+impl<W: Write> TraceWriter for TtwuWriter<W> {
+    fn write(&mut self, chunk: Chunk<'_>) -> io::Result<()> {
+        Self::write(self, chunk)
+    }
+
+    fn finish(self: Box<Self>, parts: &TraceParts) -> io::Result<Output> {
+        let events = self.events_written();
+        let (_, bytes) = Self::finish(*self, parts)?;
+        Ok(Output { events, bytes })
     }
 }
