@@ -99,6 +99,10 @@ impl Reader<'_> {
         };
         // No event is longer; searching for keys in a longer one could take quadratic time.
         let scan = Scan::new(&payload[..payload.len().min(PAYLOAD_MAX)]);
+        // A probe's event, `(function+0x4/0x10) …`, may have a tracepoint's name.
+        if payload.starts_with(b"(") && memchr::memmem::find(scan.rest(), b"+0x").is_some() {
+            return Some(one(EventKind::Other { name: self.text(tracepoint) }, None));
+        }
         match tracepoint {
             b"sched_switch" => self.switch(scan),
             b"sched_waking" => {

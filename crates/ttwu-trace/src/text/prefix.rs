@@ -25,6 +25,10 @@ pub(super) enum Style {
     Perf,
 }
 
+/// The longest event name. Behind each of a line's many time stamps a name is looked for, which must not take time in
+/// proportion to the line.
+const NAME_MAX: usize = 256;
+
 /// The common part of one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
@@ -272,7 +276,7 @@ fn event_after(mut text: &[u8], style: Style) -> Option<(&[u8], &[u8])> {
         text = trim_start(&text[end + 1..]);
     }
     let mut from = 0;
-    while let Some(at) = memchr(b':', &text[from..]) {
+    while let Some(at) = memchr(b':', &text[from..text.len().min(NAME_MAX)]) {
         let at = from + at;
         if text.get(at + 1).is_none_or(u8::is_ascii_whitespace) {
             let name = &text[..at];
@@ -297,6 +301,6 @@ fn nameless(text: &[u8], style: Style) -> Option<(&[u8], &[u8])> {
     if name.starts_with(b"sys_") && (rest.starts_with(b"(") || rest.starts_with(b" -> ")) {
         return Some((name, rest));
     }
-    let words = memchr::memmem::find(text, b" <-")?;
+    let words = memchr::memmem::find(&text[..text.len().min(NAME_MAX)], b" <-")?;
     (!text[..words].contains(&b' ')).then_some((b"function", text))
 }

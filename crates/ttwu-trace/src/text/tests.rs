@@ -190,6 +190,7 @@ const OLD_TRACEFS: &str = "\
      kworker/0:0-13696 [000] 50260.647610: sys_sched_yield -> 0x0
      kworker/0:0-13696 [000] 50260.647610: sys_openat(dfd: 3, filename: 7f00, flags: 0, mode: 1.5: )
      kworker/0:0-13696 [000] 50260.647610: schedule <-do_exit
+     kworker/0:0-13696 [000] 50260.647610: sched_switch: (__probestub_sched_switch+0x4/0x10) preempt=0 prev_state=1
      kworker/0:0-13696 [000] 50260.647611: sched_switch: task a b:13696 [120] (D|K) ==> swapper:0 [140]
 ";
 
@@ -215,6 +216,7 @@ fn old_tracefs_text() {
             "50260.647610000s 0 kworker/0:0:13696 ?? other sys_exit_sched_yield",
             "50260.647610000s 0 kworker/0:0:13696 ?? other sys_enter_openat",
             "50260.647610000s 0 kworker/0:0:13696 ?? other function",
+            "50260.647610000s 0 kworker/0:0:13696 ?? other sched_switch",
             "50260.647611000s 0 a b:13696 ?? switch a b:13696 prio120 D > swapper:0 prio140",
         ]
         .map(|line| line.replace("swapper:0", "-:0"))
@@ -530,6 +532,20 @@ fn damaged_text_neither_panics_nor_hangs() {
             let bytes = damage(text.as_bytes(), seed);
             let done = std::panic::catch_unwind(|| try_read(&bytes).is_ok());
             assert!(done.is_ok(), "style {style}, damage seed {seed}");
+        }
+    }
+}
+
+/// Each would take hours if any step looked at the rest of the line for each of its beginnings.
+#[test]
+fn lines_of_a_megabyte_take_no_quadratic_time() {
+    for piece in
+        [": ", " 1.1: ", "a-1 [001] 1.1: ", ":1 [1] x ==> ", " prev_pid=1", " ", "a-1 ( [001] 1.1: x <"]
+    {
+        let long = piece.repeat((1 << 20) / piece.len() - 10);
+        for head in ["", "a-1 [001] 1.1: sched_switch: ", "a-1 [001] 1.1: sched_wakeup: prev_comm="] {
+            let text = format!("# tracer: nop\n{head}{long}\na-1 [001] 1.1: x: y\n");
+            assert!(!read(&text).events().is_empty(), "{head}{piece}…");
         }
     }
 }
