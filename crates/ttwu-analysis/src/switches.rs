@@ -13,17 +13,26 @@
 //!                        WakeupIpi: another CPU sent ipi_send_cpu from wakeup_preempt (check_preempt_curr) in a wake-up
 //!                        FlagAfterRemoteWakeup: need-resched appears here after a wake-up onto this CPU and without a
 //!                          tick since the last event without it (inferred; sched_wakeup_new too, whose check comes later)
-//!                        WakeeFollows: need-resched was never seen, no tick is in question, and the next task was woken
-//!                          at most 100 µs before, without a recorded "no" of the check (inferred)
+//!                        FlagAfterLocalWaking: need-resched appears at most 100 µs after a sched_waking here that put its
+//!                          task on this CPU, where sched_wakeup was not recorded (inferred)
+//!                        WakeeFollows: need-resched was not seen, or appeared unexplained after it; no tick is in
+//!                          question, and the next task was woken at most 100 µs before; nothing shows that the check
+//!                          said no: a local sched_wakeup, or an event here after a remote one, without the flag (inferred)
 //!  migration preemption  MigrationIpi, FlagAfterMigration: the same, but by a task that a balancer put on this CPU
 //!  tick                  FlagAfterTick: need-resched appears after a tick (or hrtick) and before any event outside of
 //!                          that interrupt that lacks it
+//!                        FlagAfterTimerInterrupt: the same after a local timer interrupt that woke nobody, where timer
+//!                          callbacks were not recorded (inferred)
 //!                        SwitchAfterTick: no event since a tick at most 200 µs before, no fresh wakee (inferred)
 //!  unknown               FlagUnexplained: need-resched appears with none of the above; Nothing: it was not even seen
 //! ```
 //!
+//! Other events may show the flag between its setting and the `sched_wakeup` that explains it (probes do); then the
+//! `sched_wakeup` explains it after the fact: if `sched_waking` on this CPU came before the flag, or if both are in one
+//! hardware interrupt, where the wake list is worked off.
+//!
 //! Ticks are `hrtimer_expire_entry` of `tick_nohz_handler`, `tick_sched_timer` or `tick_nohz_highres_handler`; `hrtick` is
-//! the end of a slice. Lazy need-resched counts as need-resched, so that the cause is what set it first, not the tick that
+//! the end of a slice. The local timer interrupt is x86's `local_timer_entry`. Lazy need-resched counts as need-resched, so that the cause is what set it first, not the tick that
 //! enforced it later. A remote lazy request sends no IPI.
 //!
 //! What this does not do: look at blocked states more closely, or judge whether a preemption was right.
@@ -105,6 +114,8 @@ pub enum SwitchEvidence {
     WakeupIpi,
     /// The flag after a wake-up from another CPU.
     FlagAfterRemoteWakeup,
+    /// The flag after a local `sched_waking`.
+    FlagAfterLocalWaking,
     /// The next task had just been woken.
     WakeeFollows,
     /// An IPI from the check of a migrated task.
@@ -113,6 +124,8 @@ pub enum SwitchEvidence {
     FlagAfterMigration,
     /// The flag after a tick.
     FlagAfterTick,
+    /// The flag after a local timer interrupt.
+    FlagAfterTimerInterrupt,
     /// A tick just before.
     SwitchAfterTick,
     /// The flag, from nothing that was recorded.
@@ -123,16 +136,18 @@ pub enum SwitchEvidence {
 
 impl SwitchEvidence {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::State,
         Self::YieldCall,
         Self::FlagAtLocalWakeup,
         Self::WakeupIpi,
         Self::FlagAfterRemoteWakeup,
+        Self::FlagAfterLocalWaking,
         Self::WakeeFollows,
         Self::MigrationIpi,
         Self::FlagAfterMigration,
         Self::FlagAfterTick,
+        Self::FlagAfterTimerInterrupt,
         Self::SwitchAfterTick,
         Self::FlagUnexplained,
         Self::Nothing,
@@ -147,10 +162,12 @@ impl SwitchEvidence {
             Self::FlagAtLocalWakeup => "flag_at_local_wakeup",
             Self::WakeupIpi => "wakeup_ipi",
             Self::FlagAfterRemoteWakeup => "flag_after_remote_wakeup",
+            Self::FlagAfterLocalWaking => "flag_after_local_waking",
             Self::WakeeFollows => "wakee_follows",
             Self::MigrationIpi => "migration_ipi",
             Self::FlagAfterMigration => "flag_after_migration",
             Self::FlagAfterTick => "flag_after_tick",
+            Self::FlagAfterTimerInterrupt => "flag_after_timer_interrupt",
             Self::SwitchAfterTick => "switch_after_tick",
             Self::FlagUnexplained => "flag_unexplained",
             Self::Nothing => "nothing",
@@ -160,7 +177,14 @@ impl SwitchEvidence {
     /// Is it a conclusion from nearness in time rather than something seen?
     #[must_use]
     pub const fn inferred(self) -> bool {
-        matches!(self, Self::FlagAfterRemoteWakeup | Self::WakeeFollows | Self::SwitchAfterTick)
+        matches!(
+            self,
+            Self::FlagAfterRemoteWakeup
+                | Self::FlagAfterLocalWaking
+                | Self::WakeeFollows
+                | Self::FlagAfterTimerInterrupt
+                | Self::SwitchAfterTick
+        )
     }
 }
 
@@ -224,14 +248,33 @@ enum Arrival {
 struct Line {
     verdict: Option<Verdict>,
     flag_seen: bool,
+    /// When the flag was seen first, if at all.
+    flag_since: Time,
+    /// The last event of this run that lacked it.
+    flag_absent_at: Option<Time>,
     /// A tick of which it is not known yet whether it asked for a reschedule.
     tick: Option<Time>,
+    /// That tick is only a timer interrupt of which the callbacks are not known.
+    tick_is_vector: bool,
+    /// The last `sched_waking` here, which lacked the flag, before its `sched_wakeup`.
+    waking: Option<(TaskId, Time)>,
+    /// The flag appeared, unexplained, within a wake-up that may yet explain it.
+    explicable: Option<Explicable>,
     arrival: Option<Arrival>,
     /// A task put here by a wake-up whose check said no.
     declined: Option<TaskId>,
     yielded: Option<Time>,
     /// What this CPU itself was doing last, so that its IPIs can be ascribed.
     doing: Option<Arrival>,
+}
+
+/// How a later `sched_wakeup` may explain the flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Explicable {
+    /// It comes from the `sched_waking` before.
+    ByWaking,
+    /// It comes in the same interrupt, before any event outside of it.
+    InInterrupt,
 }
 
 impl Line {
@@ -247,6 +290,7 @@ enum Meaning {
     #[default]
     NotLooked,
     Tick,
+    TimerVector,
     PreemptCheck,
     Other,
 }
@@ -264,6 +308,8 @@ pub struct SwitchesAnalysis {
     tasks: Vec<[u32; SwitchCause::ALL.len()]>,
     pairs: Tally<u64>,
     flags_known: bool,
+    /// Timer callbacks were seen: then the timer interrupt itself says nothing.
+    callbacks_seen: bool,
     last_verdict: Option<Verdict>,
 }
 
@@ -283,6 +329,7 @@ impl SwitchesAnalysis {
                 "tick_nohz_handler" | "tick_sched_timer" | "tick_nohz_highres_handler" | "hrtick" => {
                     Meaning::Tick
                 }
+                "local_timer" => Meaning::TimerVector,
                 "wakeup_preempt" | "check_preempt_curr" | "ttwu_do_wakeup" => Meaning::PreemptCheck,
                 _ => Meaning::Other,
             };
@@ -342,8 +389,15 @@ impl SwitchesAnalysis {
 
     /// What an event shows of its own CPU's need-resched flag.
     fn flag(&mut self, moment: &Moment<'_>, event: &Event) {
+        let is_vector = matches!(event.kind, EventKind::VectorEntry { .. });
         let is_tick = match event.kind {
-            EventKind::TimerExpire { function } => self.meaning(moment.strings, function) == Meaning::Tick,
+            EventKind::TimerExpire { function } => {
+                self.callbacks_seen = true;
+                self.meaning(moment.strings, function) == Meaning::Tick
+            }
+            EventKind::VectorEntry { name } if !self.callbacks_seen => {
+                self.meaning(moment.strings, name) == Meaning::TimerVector
+            }
             _ => false,
         };
         let (cpu, context) = (event.cpu, event.flags.context());
@@ -354,15 +408,16 @@ impl SwitchesAnalysis {
             line.yielded = None;
         }
         let Some(need_resched) = event.flags.need_resched() else {
-            if is_tick {
+            if is_tick && !is_vector {
                 line.tick = Some(event.at);
             }
             return;
         };
         if need_resched {
-            line.flag_appears(event);
+            line.flag_appears(moment.timeline, event);
         } else {
             line.flag_absent(event, is_tick, context);
+            line.tick_is_vector = (line.tick_is_vector && !is_tick) || (is_tick && is_vector);
         }
         self.flags_known = true;
     }
@@ -401,19 +456,42 @@ impl SwitchesAnalysis {
 }
 
 impl Line {
-    fn flag_appears(&mut self, event: &Event) {
-        if std::mem::replace(&mut self.flag_seen, true) || self.verdict.is_some() {
-            return;
-        }
+    fn flag_appears(&mut self, timeline: &Timeline, event: &Event) {
+        let context = event.flags.context();
         let local_wakeup = match event.kind {
             EventKind::Wakeup { cpu, .. } | EventKind::WakeupNew { cpu, .. } => cpu == event.cpu,
             _ => false,
         };
-        self.verdict = Some(match (self.tick, self.arrival) {
+        if context != Context::Hardirq {
+            self.explicable.take_if(|how| *how == Explicable::InInterrupt);
+        }
+        if self.verdict.is_some() && local_wakeup && self.explicable.take().is_some() {
+            self.verdict = Some((SwitchCause::WakeupPreemption, SwitchEvidence::FlagAtLocalWakeup));
+        }
+        if self.explicable == Some(Explicable::ByWaking) && matches!(event.kind, EventKind::Wakeup { .. }) {
+            // The wake-up that was in the making put its task elsewhere.
+            self.explicable = None;
+            self.verdict = Some((SwitchCause::Unknown, SwitchEvidence::FlagUnexplained));
+        }
+        if std::mem::replace(&mut self.flag_seen, true) || self.verdict.is_some() {
+            return;
+        }
+        self.flag_since = event.at;
+        let waking = self.waking.filter(|&(wakee, since)| {
+            event.at.saturating_since(since).as_ns() <= WAKEE_WINDOW_NS
+                && timeline.cpu_of(wakee) == Some(event.cpu)
+        });
+        let verdict = match (self.tick, self.arrival) {
             // The tick was not resolved by an event between it and this one: either may have set the flag.
             (Some(_), _) if local_wakeup => (SwitchCause::Unknown, SwitchEvidence::FlagUnexplained),
             (None, _) if local_wakeup => (SwitchCause::WakeupPreemption, SwitchEvidence::FlagAtLocalWakeup),
+            (Some(_), None) if self.tick_is_vector => {
+                (SwitchCause::Tick, SwitchEvidence::FlagAfterTimerInterrupt)
+            }
             (Some(_), None) => (SwitchCause::Tick, SwitchEvidence::FlagAfterTick),
+            (None, _) if waking.is_some() => {
+                (SwitchCause::WakeupPreemption, SwitchEvidence::FlagAfterLocalWaking)
+            }
             (None, Some(Arrival::Wakeup)) => {
                 (SwitchCause::WakeupPreemption, SwitchEvidence::FlagAfterRemoteWakeup)
             }
@@ -421,14 +499,29 @@ impl Line {
                 (SwitchCause::MigrationPreemption, SwitchEvidence::FlagAfterMigration)
             }
             (Some(_), Some(_)) | (None, None) => (SwitchCause::Unknown, SwitchEvidence::FlagUnexplained),
-        });
+        };
+        self.explicable = match verdict.1 {
+            SwitchEvidence::FlagAfterLocalWaking => Some(Explicable::ByWaking),
+            SwitchEvidence::FlagUnexplained if self.tick.is_some() => None,
+            // However long ago: the sched_wakeup that completes it decides.
+            SwitchEvidence::FlagUnexplained if self.waking.is_some() => Some(Explicable::ByWaking),
+            SwitchEvidence::FlagUnexplained if context == Context::Hardirq => Some(Explicable::InInterrupt),
+            _ => None,
+        };
+        self.verdict = Some(verdict);
     }
 
     fn flag_absent(&mut self, event: &Event, is_tick: bool, context: Context) {
         self.arrival = None;
+        self.flag_absent_at = Some(event.at);
+        self.waking = match event.kind {
+            EventKind::Waking { wakee, .. } => Some((wakee, event.at)),
+            EventKind::Wakeup { .. } => None,
+            _ => self.waking,
+        };
         let mut after_tick = context != Context::Hardirq;
         match event.kind {
-            EventKind::TimerExpire { .. } if is_tick => {
+            EventKind::TimerExpire { .. } | EventKind::VectorEntry { .. } if is_tick => {
                 self.tick = Some(event.at);
                 return;
             }
@@ -449,6 +542,11 @@ impl Line {
         }
     }
 
+    /// Was an event here without the flag later than the end of the wake-up? Then its check said no.
+    fn was_declined(&self, wakeup_at: Option<Time>) -> bool {
+        wakeup_at.zip(self.flag_absent_at).is_some_and(|(wakeup, absent)| wakeup < absent)
+    }
+
     fn verdict_at_switch(&self, timeline: &Timeline, now: Time, next: TaskId, state: TaskState) -> Verdict {
         if state.is_dead() {
             return (SwitchCause::Exit, SwitchEvidence::State);
@@ -463,7 +561,8 @@ impl Line {
         if self.yielded.is_some_and(|yielded| within(yielded, YIELD_WINDOW_NS)) {
             return (SwitchCause::Yield, SwitchEvidence::YieldCall);
         }
-        if let Some(verdict) = self.verdict {
+        let unexplained = (SwitchCause::Unknown, SwitchEvidence::FlagUnexplained);
+        if let Some(verdict) = self.verdict.filter(|&verdict| verdict != unexplained) {
             return verdict;
         }
         let fresh_wakee = timeline.ended().iter().any(|interval| {
@@ -471,14 +570,21 @@ impl Line {
                 && matches!(interval.phase, Phase::Runnable(Wait::Wakeup | Wait::New))
                 && !interval.censored
                 && within(interval.from, WAKEE_WINDOW_NS)
+                && (!self.flag_seen || interval.from < self.flag_since)
                 && self.declined != Some(next)
+                && !self.was_declined(interval.wake.and_then(|wake| wake.wakeup_at))
         });
         match self.tick {
-            Some(tick) if within(tick, TICK_WINDOW_NS) && !fresh_wakee => {
+            Some(tick)
+                if within(tick, TICK_WINDOW_NS)
+                    && !fresh_wakee
+                    && !self.tick_is_vector
+                    && !self.flag_seen =>
+            {
                 (SwitchCause::Tick, SwitchEvidence::SwitchAfterTick)
             }
             None if fresh_wakee => (SwitchCause::WakeupPreemption, SwitchEvidence::WakeeFollows),
-            Some(_) | None => (SwitchCause::Unknown, SwitchEvidence::Nothing),
+            Some(_) | None => self.verdict.unwrap_or((SwitchCause::Unknown, SwitchEvidence::Nothing)),
         }
     }
 }

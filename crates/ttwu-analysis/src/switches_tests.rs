@@ -220,3 +220,58 @@ fn states_and_pairs_are_counted() {
     assert_eq!((pair.preempted.name.as_str(), pair.by.name.as_str(), pair.count), ("a", "b", 1));
     assert_eq!(out.would_help, ["ipi_send_cpu", "hrtimer_expire_entry", "sys_enter_sched_yield"]);
 }
+
+#[test]
+fn a_timer_interrupt_stands_for_the_tick_where_callbacks_are_not_recorded() {
+    check_run(
+        "10 0 a h vec local_timer\n12 0 a Ns soft 7\n14 0 a . sw a R b",
+        "tick/flag_after_timer_interrupt",
+    );
+    check_run("10 0 a h vec reschedule\n12 0 a Ns soft 7\n14 0 a . sw a R b", "unknown/flag_unexplained");
+    check_run("10 0 a h vec local_timer\n14 0 a . sw a R b", "unknown/nothing");
+    let recorded = "10 0 a h timer hrtimer_wakeup\n11 0 a . stat a 5\n";
+    check_run(
+        &format!("{recorded}12 0 a h vec local_timer\n13 0 a Nh vecx local_timer\n14 0 a . sw a R b"),
+        "unknown/flag_unexplained",
+    );
+}
+
+#[test]
+fn a_flag_seen_within_a_wake_up_is_explained_by_its_end() {
+    check_run(
+        "10 0 a . waking b 0\n11 0 a N stat a 5\n12 0 a N wakeup b 0\n14 0 a . sw a R b",
+        "wakeup_preemption/flag_at_local_wakeup",
+    );
+    check_run(
+        "10 0 a h vec call_function\n11 0 a Nh stat a 5\n12 0 a Nh wakeup b 0\n14 0 a . sw a R b",
+        "wakeup_preemption/flag_at_local_wakeup",
+    );
+    check_run(
+        "10 0 a h vec call_function\n11 0 a Nh stat a 5\n11 0 a N stat a 5\n12 0 a Nh wakeup b 0\n14 0 a . sw a R b",
+        "unknown/flag_unexplained",
+    );
+    // The wake-up put its task elsewhere.
+    check_run(
+        "10 0 a . waking b 0\n11 0 a N stat a 5\n12 0 a N wakeup b 1\n14 0 a . sw a R c",
+        "unknown/flag_unexplained",
+    );
+}
+
+#[test]
+fn without_sched_wakeup_the_flag_after_a_local_waking_is_ascribed_to_it() {
+    let verdict = "wakeup_preemption/flag_after_local_waking";
+    check_run("10 0 a . waking b 0\n12 0 a N waking c 1\n14 0 a . sw a R b", verdict);
+    check_run("10 0 a . waking b 1\n11 0 a . mig b 1 0\n12 0 a N waking c 1\n14 0 a . sw a R b", verdict);
+    // It went elsewhere, or too long ago.
+    check_run("10 0 a . waking b 1\n12 0 a N stat a 5\n14 0 a . sw a R c", "unknown/flag_unexplained");
+    check_run(
+        "10 0 a . waking b 0\n120000 0 a N stat a 5\n120001 0 a . sw a R b",
+        "unknown/flag_unexplained",
+    );
+}
+
+#[test]
+fn an_unexplained_flag_is_the_fresh_wakees_if_it_came_after_the_wake_up() {
+    check_run("10 1 w . waking b 0\n12 0 a N stat a 5\n14 0 a . sw a R b", "wakeup_preemption/wakee_follows");
+    check_run("10 0 a N stat a 5\n12 1 w . waking b 0\n14 0 a . sw a R b", "unknown/flag_unexplained");
+}

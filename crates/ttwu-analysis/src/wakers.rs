@@ -15,11 +15,11 @@
 //! What this does not do: critical paths; a chain does not say that its members waited for each other.
 
 use crate::tally::{Tally, at, pair, unpair};
-use crate::{Analysis, ByRelation, End, Levels, Measured, Moment, Needs, Relation, WakeContext, Who};
+use crate::{Analysis, End, Levels, Measured, Moment, Needs, Relation, WakeContext, Who};
 use ttwu_model::{Duration, Event, Level, Placed, TaskId, Time, Wait};
 
 /// How many pairs, wakers, ping-pong pairs and chains are kept.
-pub const KEPT: usize = 20;
+const KEPT: usize = 20;
 /// A chain is not followed beyond this.
 pub const CHAIN_WINDOW: Duration = Duration::from_ns(10_000_000);
 /// Nor beyond this many tasks.
