@@ -136,7 +136,7 @@ fn build_root(
     for cpu in map.iter() {
         chains.cpus[cpu.index()] = chain(topology, generation, levels, map, cpu, asym_level);
     }
-    let mut drafts = Drafts::default();
+    let mut drafts = Drafts::new(topology.cpu_bound(), levels.len());
     for cpu in map.iter() {
         for level in 0..chains.cpus[cpu.index()].len() {
             let ring = drafts.ring(&chains, cpu, level);
@@ -309,6 +309,7 @@ fn chain(
     cpu: CpuId,
     asym_level: Option<usize>,
 ) -> Vec<Proto> {
+    let classifies = generation.since(5, 14) && topology.is_asymmetric();
     let mut chain: Vec<Proto> = Vec::new();
     for (index, level) in levels.iter().enumerate() {
         let mask = &level.masks[cpu.index()];
@@ -319,7 +320,7 @@ fn chain(
         flags = flags.with(match asym_level {
             Some(asym) if asym == index => SdFlags::ASYM_CPUCAPACITY,
             Some(_) => SdFlags::EMPTY,
-            None if generation.since(5, 14) => classify(topology, &span, map),
+            None if classifies => classify(topology, &span, map),
             None => SdFlags::EMPTY,
         });
         if let (true, Some(child)) = (flags.contains(SdFlags::ASYM_CPUCAPACITY), chain.last_mut()) {
@@ -510,6 +511,9 @@ fn finish(
 ) {
     let mut sgcs: BTreeMap<(usize, CpuId), SgcId> = BTreeMap::new();
     let mut known: BTreeMap<((usize, CpuId), CpuSet, SdFlags), GroupId> = BTreeMap::new();
+    // A shared draft is met once by every CPU of its domain; looking it up by its CPUs each time would take minutes on
+    // thousands of CPUs.
+    let mut done: Vec<Option<GroupId>> = vec![None; drafts.len()];
     let id = |index: usize| u32::try_from(index).expect("fewer groups than 2^32");
     let mut group = |draft: &Draft, built: &mut SchedDomains| {
         *known.entry((draft.sgc, draft.span.clone(), draft.flags)).or_insert_with(|| {
@@ -532,7 +536,11 @@ fn finish(
     for cpu in map.iter() {
         let domain = |proto: Proto| SchedDomain {
             level: levels[proto.level].level,
-            groups: proto.ring.iter().map(|&draft| group(&drafts[draft], built)).collect(),
+            groups: proto
+                .ring
+                .iter()
+                .map(|&draft| *done[draft].get_or_insert_with(|| group(&drafts[draft], built)))
+                .collect(),
             span: proto.span,
             flags: proto.flags,
             attributes: proto.attributes,
