@@ -1,5 +1,7 @@
 //! One file a command: flags → calls → text.
 
+mod convert;
+mod health;
 mod policy;
 mod record;
 mod topology;
@@ -11,6 +13,7 @@ use crate::exit::{Done, Failure, Outcome};
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         None => Ok(Done::Ok),
+        Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Record(args)) => record::run(&args),
         Some(Command::Topology(args)) => topology::run(&args),

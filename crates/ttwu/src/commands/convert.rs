@@ -1,0 +1,51 @@
+//! `ttwu convert`: another format.
+
+use crate::args::{self, Target};
+use crate::exit::{Done, Failure, Outcome};
+use crate::output::{OutputFormat, print};
+use serde_json::json;
+use std::path::Path;
+use ttwu_trace::Target as Format;
+
+/// Converts and says what came of it.
+pub(crate) fn run(args: &args::Convert) -> Outcome {
+    let target = target(args);
+    let summary = ttwu_trace::convert(&args.input, &args.output, target).map_err(Failure::input)?;
+    if !args.quiet {
+        super::health::warn(&summary.health);
+    }
+    match args.format {
+        OutputFormat::Json => print(&format!(
+            "{:#}",
+            json!({
+                "schema": "ttwu/convert/1",
+                "to": target.to_string(),
+                "events_in": summary.events_in,
+                "events_out": summary.events_out,
+                "bytes_out": summary.bytes_out,
+            })
+        )),
+        OutputFormat::Text => {
+            if !args.quiet {
+                eprintln!(
+                    "{}: {} events read, {} written as {target}, {} KiB",
+                    args.output.display(),
+                    summary.events_in,
+                    summary.events_out,
+                    summary.bytes_out.div_ceil(1024)
+                );
+            }
+            Ok(Done::Ok)
+        }
+    }
+}
+
+fn target(args: &args::Convert) -> Format {
+    match args.to {
+        Some(Target::Perfetto) => Format::Perfetto,
+        Some(Target::Ttwu) => Format::Ttwu,
+        Some(Target::Parquet) => Format::Parquet,
+        Some(Target::Chrome) => Format::Chrome,
+        None => Format::from_path(Path::new(&args.output)).unwrap_or(Format::Ttwu),
+    }
+}
