@@ -13,6 +13,7 @@
 //!
 //! What this does not do: frequency and idle states.
 
+use crate::occupancy::{Occupancy, Strip};
 use crate::tally::{Tally, at, pair, unpair};
 use crate::{Analysis, End, Levels, Measured, Moment, Needs, Who};
 use ttwu_model::{CpuId, Duration, Event, EventKind, Phase, TaskId, Time, Timeline, Wait};
@@ -36,6 +37,8 @@ pub struct Cpus {
     pub violations: Violations,
     /// The same where both CPUs share a last-level cache; `None` where caches are not known.
     pub violations_in_llc: Option<Violations>,
+    /// Queue lengths over time.
+    pub occupancy: Occupancy,
     /// Were wake-ups recorded? Otherwise hits are not known, and queues only hold preempted tasks.
     pub wakeups_recorded: bool,
 }
@@ -235,6 +238,7 @@ pub struct CpusAnalysis {
     cells: Tally<Cell>,
     machine: Watch,
     llcs: Watch,
+    strip: Strip,
 }
 
 impl CpusAnalysis {
@@ -247,6 +251,7 @@ impl CpusAnalysis {
             cells: Tally::default(),
             machine: Watch::default(),
             llcs: Watch::default(),
+            strip: Strip::default(),
         }
     }
 
@@ -274,7 +279,7 @@ impl CpusAnalysis {
         let over = length.is_some_and(|length| length > 1);
         let free = length == Some(0);
         let line = at(&mut self.lines, cpu.index());
-        line.account(now);
+        line.account(cpu, now, &mut self.strip);
         line.length = length;
         if (line.over, line.free) != (over, free) {
             let (was_over, was_free) = (line.over, line.free);
@@ -293,11 +298,12 @@ impl CpusAnalysis {
 
 impl Line {
     /// Adds the time since the last change.
-    fn account(&mut self, now: Time) {
+    fn account(&mut self, cpu: CpuId, now: Time, strip: &mut Strip) {
         if let Some(length) = self.length {
             let lasted = now.saturating_since(self.since).as_ns(); // 0 where a gap began before the last change
             self.queue_ns[(length as usize).min(QUEUE_LENGTH_MAX)] += lasted;
             self.area_ns += u128::from(length) * u128::from(lasted);
+            strip.add(cpu, self.since, lasted, length);
         }
         self.since = now;
     }
@@ -326,6 +332,7 @@ impl Analysis for CpusAnalysis {
         if let EventKind::Switch { next, .. } = event.kind {
             at(&mut self.lines, event.cpu.index()).switches_in += u64::from(!next.is_idle());
         }
+        self.strip.begin(event.at);
         // What happened in a gap is not known from the CPU's last event on, not from where the gap is noticed.
         let line = at(&mut self.lines, event.cpu.index());
         let lost = matches!(event.kind, EventKind::Lost { .. });
@@ -343,7 +350,7 @@ impl Analysis for CpusAnalysis {
             if let Some((task, since)) = end.timeline.current(cpu) {
                 self.ran(task, cpu, last.saturating_since(since));
             }
-            self.lines[number].account(last);
+            self.lines[number].account(cpu, last, &mut self.strip);
         }
         for watch in [&mut self.machine, &mut self.llcs] {
             if watch.violated > 0 {
@@ -358,6 +365,7 @@ impl Analysis for CpusAnalysis {
             span,
             violations: self.machine.found,
             violations_in_llc: self.levels.has_llcs().then_some(self.llcs.found),
+            occupancy: self.strip.result(),
             wakeups_recorded: end.recorded.has("sched_waking") || end.recorded.has("sched_wakeup"),
         })
     }

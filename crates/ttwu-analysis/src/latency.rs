@@ -88,10 +88,23 @@ pub struct LatencyReport {
     pub by_name: Vec<LatencyRow>,
     /// All tasks together (but not the idle tasks).
     pub total: LatencyRow,
+    /// All waits by length, shortest first, from the first class that has any to the last.
+    pub histogram: Vec<WaitClass>,
     /// Wake-up latencies of all these tasks as schbench would print them; `None` if wake-ups were not recorded.
     pub schbench: Option<SchbenchTable>,
     /// Tracepoints that were not recorded and which kinds of waits are therefore missing, in words.
     pub not_measured: Vec<String>,
+}
+
+/// Waits of about one length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitClass {
+    /// They are shorter than this, and not shorter than half of it.
+    pub below_ns: u64,
+    /// After a wake-up, or of a new task.
+    pub wakeup: u64,
+    /// After being switched out runnable.
+    pub preempted: u64,
 }
 
 /// Which tasks to look at; an empty filter means all.
@@ -261,9 +274,26 @@ impl Latency {
         sort(&mut by_name);
         let all_pids = pids(&everyone);
         let schbench = kinds.wakeup.then(|| SchbenchTable::new(&total.wakeup));
+        let histogram = histogram(&total);
         let total = Self::row(&total, kinds, (None, everyone, all_pids));
-        LatencyReport { by_task, by_name, total, schbench, not_measured: Vec::new() }
+        LatencyReport { by_task, by_name, total, histogram, schbench, not_measured: Vec::new() }
     }
+}
+
+/// Classes of a factor of two.
+fn histogram(waits: &Waits) -> Vec<WaitClass> {
+    let mut classes = [WaitClass::default(); u64::BITS as usize + 1];
+    let class = |ns: u64| (u64::BITS - ns.leading_zeros()) as usize;
+    for distribution in [&waits.wakeup, &waits.new] {
+        distribution.for_each(|ns, count| classes[class(ns)].wakeup += count);
+    }
+    waits.preempted.for_each(|ns, count| classes[class(ns)].preempted += count);
+    for (index, class) in classes.iter_mut().enumerate() {
+        class.below_ns = 1_u64.checked_shl(index as u32).unwrap_or(u64::MAX);
+    }
+    let some = |class: &WaitClass| class.wakeup + class.preempted > 0;
+    let (first, last) = (classes.iter().position(some), classes.iter().rposition(some));
+    first.zip(last).map_or_else(Vec::new, |(first, last)| classes[first..=last].to_vec())
 }
 
 fn sort(rows: &mut [LatencyRow]) {

@@ -218,3 +218,26 @@ fn what_was_not_recorded_is_not_measured() {
     let nothing = analyse(&trace("10 0 waking 1"), &set).latency.expect("asked for");
     assert_eq!(nothing, Measured::NotMeasured { missing: vec!["sched_switch".into()] });
 }
+
+#[test]
+fn waits_are_classed_by_powers_of_two() {
+    let trace = trace(
+        "0 0 sw 1 R 2
+         5 0 waking 1
+         7 0 sw 2 S 1
+         10 0 sw 1 R 2
+         11 0 sw 2 S 1
+         15 0 waking 2
+         15 0 sw 1 S 2",
+    );
+    let set = AnalysisSet { latency: Some(TaskFilter::default()), ..AnalysisSet::default() };
+    let latency = analyse(&trace, &set).latency.expect("asked for");
+    let classes = &latency.value().expect("measured").histogram;
+    // Task 1 waits 7 us and 1 us after preemptions (1 is still waiting when it is "woken"); task 2 waits 0 ns.
+    let classes: Vec<_> = classes
+        .iter()
+        .filter(|class| class.wakeup + class.preempted > 0)
+        .map(|class| (class.below_ns, class.wakeup, class.preempted))
+        .collect();
+    assert_eq!(classes, [(1, 1, 0), (1024, 0, 1), (8192, 0, 1)]);
+}

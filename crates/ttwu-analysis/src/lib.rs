@@ -11,6 +11,7 @@ mod distribution;
 mod irqs;
 mod latency;
 mod migrations;
+mod occupancy;
 mod perf_compat;
 mod placement;
 mod relation;
@@ -31,10 +32,11 @@ pub use cpus::{
 };
 pub use distribution::{Distribution, EXACT_LIMIT, Quantile, Quantiles, Summary};
 pub use irqs::{IpisSent, IrqMove, IrqOnCpu, IrqUse, Irqs, IrqsAnalysis, MOVES_KEPT};
-pub use latency::{Censored, Latency, LatencyReport, LatencyRow, TaskFilter};
+pub use latency::{Censored, Latency, LatencyReport, LatencyRow, TaskFilter, WaitClass};
 pub use migrations::{
     ByMigrationCause, MigrationCause, MigrationEvidence, Migrations, MigrationsAnalysis, Route,
 };
+pub use occupancy::{BINS_MAX, Occupancy};
 pub use perf_compat::{
     LOG_BUCKETS, LostRecords, PerfIdle, PerfLatency, PerfLatencyOptions, PerfLatencyRow, PerfLatencyTable,
     PerfSortKey, PerfTimehist, PerfTimehistOptions, PerfTimehistRow, PerfTimehistSummary, PerfTimehistTask,
