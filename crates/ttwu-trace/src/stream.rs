@@ -125,6 +125,18 @@ impl TraceStream {
         &self.meta
     }
 
+    /// The strings of all events taken so far.
+    #[must_use]
+    pub fn strings(&self) -> &Strings {
+        &self.strings
+    }
+
+    /// The tasks of all events taken so far.
+    #[must_use]
+    pub fn tasks(&self) -> &TaskTable {
+        self.resolver.tasks()
+    }
+
     /// The next events, or `None` at the end.
     ///
     /// # Panics

@@ -4,6 +4,7 @@ mod convert;
 mod health;
 mod policy;
 mod record;
+mod report;
 mod topology;
 
 use crate::args::{Cli, Command, definition};
@@ -16,6 +17,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Record(args)) => record::run(&args),
+        Some(Command::Report(args)) => report::run(&args),
         Some(Command::Topology(args)) => topology::run(&args),
         Some(Command::Completions { shell }) => {
             clap_complete::generate(shell, &mut definition(), "ttwu", &mut std::io::stdout());
@@ -25,6 +27,5 @@ pub(crate) fn run(cli: Cli) -> Outcome {
             clap_mangen::generate_to(definition(), &folder).map_err(Failure::input)?;
             Ok(Done::Ok)
         }
-        Some(_) => Err(Failure::input(anyhow::anyhow!("not wired yet"))),
     }
 }
