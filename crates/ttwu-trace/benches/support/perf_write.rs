@@ -298,10 +298,20 @@ impl Target {
         out.push(u8::from(self.order == Order::Big));
         out.push(u8::try_from(self.long).expect("4 or 8"));
         out.extend(self.u32(4096));
-        for name in ["header_page", "header_event"] {
+        // perf itself insists on these two.
+        let long = self.long;
+        let page = format!(
+            "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:{long};\t\
+             signed:1;\n\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:{};\tsize:{};\t\
+             signed:0;\n",
+            8 + long,
+            4096 - 8 - long
+        );
+        for (name, text) in [("header_page", &*page), ("header_event", "# compressed entry header\n")] {
             out.extend(name.as_bytes());
             out.push(0);
-            out.extend(self.u64(0));
+            out.extend(self.u64(text.len() as u64));
+            out.extend(text.as_bytes());
         }
         out.extend(self.u32(0));
         out.extend([&self.u32(1)[..], b"sched\0", &self.u32(3)].concat());

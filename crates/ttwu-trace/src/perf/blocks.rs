@@ -2,8 +2,8 @@
 
 use crate::{Input, ReadError};
 
-/// Read at once. Larger gains nothing and would leave the cache.
-const BLOCK: usize = 1 << 20;
+/// Read at once. Larger blocks leave the second-level cache between being read and being walked.
+const BLOCK: usize = 1 << 18;
 /// No record is longer than its 16-bit size can say.
 const RECORD_MAX: usize = 1 << 16;
 

@@ -9,8 +9,9 @@
 //! round 2: cpu0 ──t4────t8   cpu1 ──t6────t9    │ all up to 5 is safe: t1 t2 t3 t4 t5
 //! ```
 //!
-//! The sort is stable, so events of equal time keep the file's order, and it makes use of the per-buffer runs that are in
-//! order already. What comes later than a finished round allowed is moved up to the time already handed on, and counted.
+//! What waits is a few stretches that are in order already, one or two per buffer, so they are merged straight into the
+//! output: each event is moved once, where a sort would move it several times. Of equal times the earlier in the file comes
+//! first. What comes later than a finished round allowed is moved up to the time already handed on, and counted.
 //!
 //! One damaged time far in the future would make everything after it late. So a leap is believed only when the next event
 //! of the same CPU is there too (buffers are in order); until then the event is held back.
@@ -24,6 +25,8 @@ pub(super) trait Timed {
     fn set_at(&mut self, at: Time);
 }
 
+/// More stretches than this in one round are sorted instead: finding the earliest would cost more than a sort.
+const RUNS_MAX: usize = 32;
 /// A leap that needs a second witness: 18 minutes, longer than any CPU stays without an event.
 const LEAP_NS: u64 = 1 << 40;
 
@@ -42,10 +45,22 @@ impl Timed for RawEvent {
     }
 }
 
+/// A stretch's next event: by time, then by place in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    at: Time,
+    next: usize,
+    end: usize,
+    run: usize,
+}
+
 /// Events that wait for their round.
 #[derive(Debug)]
 pub(super) struct Rounds<T> {
+    /// In the file's order.
     waiting: Vec<T>,
+    /// Where each stretch of `waiting` that is in time order begins.
+    runs: Vec<usize>,
     /// Newest time seen.
     newest: Time,
     /// Newest time seen when the previous round ended.
@@ -54,8 +69,8 @@ pub(super) struct Rounds<T> {
     handed: Time,
     /// Events after a leap in time, at most one for each CPU.
     leaps: Vec<T>,
-    /// Is `waiting` known to be sorted? Spares the sort at the end of many empty rounds.
-    sorted: bool,
+    /// Time of the last event in `waiting`.
+    last: Time,
     /// How many events came too late, and by how much at most.
     late: u64,
     late_ns_max: u64,
@@ -63,15 +78,16 @@ pub(super) struct Rounds<T> {
     leapt: u64,
 }
 
-impl<T: Timed> Rounds<T> {
+impl<T: Timed + Copy> Rounds<T> {
     pub(super) fn new() -> Self {
         Self {
             waiting: Vec::new(),
+            runs: Vec::new(),
             newest: Time::ZERO,
             safe: Time::ZERO,
             handed: Time::ZERO,
             leaps: Vec::new(),
-            sorted: true,
+            last: Time::ZERO,
             late: 0,
             late_ns_max: 0,
             leapt: 0,
@@ -93,17 +109,17 @@ impl<T: Timed> Rounds<T> {
 
     #[inline]
     fn insert(&mut self, mut item: T) {
-        let at = item.at();
-        if at >= self.newest {
-            self.newest = at;
-        } else {
-            self.sorted = false;
-            if at < self.handed {
-                self.late += 1;
-                self.late_ns_max = self.late_ns_max.max(self.handed.saturating_since(at).as_ns());
-                item.set_at(self.handed);
-            }
+        if item.at() < self.handed {
+            self.late += 1;
+            self.late_ns_max = self.late_ns_max.max(self.handed.saturating_since(item.at()).as_ns());
+            item.set_at(self.handed);
         }
+        let at = item.at();
+        self.newest = self.newest.max(at);
+        if at < self.last || self.runs.is_empty() {
+            self.runs.push(self.waiting.len());
+        }
+        self.last = at;
         self.waiting.push(item);
     }
 
@@ -121,9 +137,7 @@ impl<T: Timed> Rounds<T> {
 
     /// Ends a round; what it makes safe is appended to `out`.
     pub(super) fn finish_round(&mut self, out: &mut Vec<T>) {
-        self.sort();
-        let safe = self.waiting.partition_point(|item| item.at() <= self.safe);
-        out.extend(self.waiting.drain(..safe));
+        self.merge(self.safe, out);
         self.handed = self.handed.max(self.safe);
         self.safe = self.newest;
     }
@@ -134,13 +148,61 @@ impl<T: Timed> Rounds<T> {
         for leap in std::mem::take(&mut self.leaps) {
             self.insert(leap);
         }
-        self.sort();
+        self.merge(Time::MAX, out);
         self.handed = self.newest;
-        if out.is_empty() {
-            std::mem::swap(out, &mut self.waiting);
-        } else {
-            out.append(&mut self.waiting);
+    }
+
+    /// Moves what is not after `until` to `out`, in order.
+    fn merge(&mut self, until: Time, out: &mut Vec<T>) {
+        if self.runs.len() > RUNS_MAX {
+            self.waiting.sort_by_key(T::at);
+            self.runs.clear();
+            self.runs.push(0);
         }
+        let waiting = &self.waiting;
+        let ends = self.runs.iter().skip(1).copied().chain([waiting.len()]);
+        let heads = self.runs.iter().zip(ends).enumerate();
+        let heads = heads.map(|(run, (&next, end))| Head { at: waiting[next].at(), next, end, run });
+        let mut heads: Vec<Head> = heads.filter(|head| head.at <= until).collect();
+        // Where each stretch's rest begins; its own begin where nothing is taken.
+        let mut rests = self.runs.clone();
+        while let Some((first, bound)) = earliest(&heads, until) {
+            let head = &mut heads[first];
+            // Take all that comes before every other stretch's next event, at once.
+            let stretch = &waiting[head.next..head.end];
+            let taken = stretch.iter().take_while(|item| item.at() < bound).count().max(1);
+            out.extend_from_slice(&stretch[..taken]);
+            head.next += taken;
+            rests[head.run] = head.next;
+            match waiting[head.next..head.end].first() {
+                Some(next) if next.at() <= until => head.at = next.at(),
+                Some(_) | None => {
+                    // In order, so that equal times go by place in the file.
+                    heads.remove(first);
+                }
+            }
+        }
+        self.keep(&rests);
+    }
+
+    /// Keeps the rests of the stretches.
+    fn keep(&mut self, rests: &[usize]) {
+        let ends: Vec<usize> = self.runs.iter().skip(1).copied().chain([self.waiting.len()]).collect();
+        self.runs.clear();
+        let mut kept = 0;
+        for (&start, &end) in rests.iter().zip(&ends) {
+            if start == end {
+                continue;
+            }
+            // Neighbours that are in order together become one.
+            if self.waiting[start].at() < self.last || self.runs.is_empty() {
+                self.runs.push(kept);
+            }
+            self.last = self.waiting[end - 1].at();
+            self.waiting.copy_within(start..end, kept);
+            kept += end - start;
+        }
+        self.waiting.truncate(kept);
     }
 
     /// Everything up to here has been handed on.
@@ -167,13 +229,22 @@ impl<T: Timed> Rounds<T> {
             health.add_repair(text);
         }
     }
+}
 
-    fn sort(&mut self) {
-        if !self.sorted {
-            self.waiting.sort_by_key(T::at);
-            self.sorted = true;
+/// The stretch with the earliest next event (of equal ones the first), and the time before which it goes on alone.
+#[inline]
+fn earliest(heads: &[Head], until: Time) -> Option<(usize, Time)> {
+    let (mut first, mut at) = (0, heads.first()?.at);
+    let mut bound = Time::from_ns(until.as_ns().saturating_add(1));
+    for (index, head) in heads.iter().enumerate().skip(1) {
+        if head.at < at {
+            bound = at;
+            (first, at) = (index, head.at);
+        } else {
+            bound = bound.min(head.at);
         }
     }
+    Some((first, bound))
 }
 
 #[cfg(test)]
@@ -224,6 +295,34 @@ mod tests {
         check("3a 1 3b 2", "123a3b", 0);
         check("| | 1 |", "|||1", 0);
         check("1 | 2 | 3 | 4", "|1|2|34", 0);
+    }
+
+    #[test]
+    fn merging_is_a_stable_sort() {
+        let mut rng = ttwu_testing::Rng::new(7);
+        for seed in 0..300 {
+            let mut rounds = Rounds::new();
+            let (mut out, mut all) = (Vec::new(), Vec::new());
+            let spread = 1 + rng.below(40);
+            for index in 0..rng.below(200) {
+                let at =
+                    (1 + index as u64 / 10 + rng.below(spread) as u64, char::from(b'a' + (index % 26) as u8));
+                rounds.push(at);
+                all.push(at);
+            }
+            // Everything is before the second mark, so nothing comes too late.
+            rounds.finish_round(&mut out);
+            assert!(out.is_empty(), "seed {seed}");
+            let later = 1000 + rng.below(5) as u64;
+            for item in [(later, 'x'), (later - 1, 'y')] {
+                rounds.push(item);
+                all.push(item);
+            }
+            rounds.finish_round(&mut out);
+            rounds.finish(&mut out);
+            all.sort_by_key(|item| item.0);
+            assert_eq!(out, all, "seed {seed}");
+        }
     }
 
     #[test]

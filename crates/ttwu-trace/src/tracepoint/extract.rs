@@ -410,8 +410,22 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// Four bytes in the common order, which nearly all numbers are.
+    #[inline]
+    fn word(self, place: Number) -> Option<u32> {
+        if place.size != 4 || self.endian != Endian::Little {
+            return None;
+        }
+        self.payload.get(place.offset..)?.first_chunk().map(|&bytes| u32::from_le_bytes(bytes))
+    }
+
     #[inline]
     fn signed(self, place: Number) -> Option<i64> {
+        if place.signed
+            && let Some(word) = self.word(place)
+        {
+            return Some(i64::from(word.cast_signed()));
+        }
         let bytes = self.payload.get(place.offset..place.offset + place.size)?;
         integer(bytes, self.endian, place.signed)
     }
@@ -419,6 +433,9 @@ impl<'a> Record<'a> {
     /// The bits as an unsigned number, whatever the declaration says.
     #[inline]
     fn unsigned(self, place: Number) -> Option<u64> {
+        if let Some(word) = self.word(place) {
+            return Some(u64::from(word));
+        }
         let bytes = self.payload.get(place.offset..place.offset + place.size)?;
         integer(bytes, self.endian, false).map(i64::cast_unsigned)
     }
