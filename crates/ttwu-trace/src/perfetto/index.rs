@@ -120,8 +120,8 @@ impl Read for Spelled<'_> {
     }
 }
 
-/// Room for what one packet's compressed packets expand to; the writers flush at half a megabyte.
-const SPELL_MAX: u64 = 256 << 20;
+/// Room for what one packet's compressed packets expand to; the recorder compresses half a megabyte at a time.
+const SPELL_MAX: u64 = 64 << 20;
 
 fn spell(content: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let mut compressed = false;
@@ -129,7 +129,7 @@ fn spell(content: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         match number {
             packet::COMPRESSED_PACKETS => {
                 compressed = true;
-                flate2::read::ZlibDecoder::new(value.bytes()).take(SPELL_MAX).read_to_end(out)?;
+                expand(flate2::read::ZlibDecoder::new(value.bytes()), out)?;
             }
             packet::ZSTD_COMPRESSED_PACKETS => {
                 compressed = true;
@@ -149,6 +149,17 @@ fn spell(content: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         }
         out.push(len as u8);
         out.extend_from_slice(content);
+    }
+    Ok(())
+}
+
+fn expand(reader: impl Read, out: &mut Vec<u8>) -> io::Result<()> {
+    let room = SPELL_MAX.saturating_sub(out.len() as u64);
+    let read = reader.take(room + 1).read_to_end(out)?;
+    if read as u64 > room {
+        return Err(io::Error::other(
+            "it expands to more than 64 MiB; decompress the trace with traceconv first",
+        ));
     }
     Ok(())
 }

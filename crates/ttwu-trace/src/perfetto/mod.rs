@@ -32,6 +32,20 @@ const FORMAT: &str = "Perfetto";
 /// Events handed over at a time.
 const BATCH: usize = 1 << 16;
 
+/// Fields of which every Perfetto trace has some in its first packets.
+const KNOWN: [u32; 10] = [
+    packet::FTRACE_EVENTS,
+    packet::PROCESS_TREE,
+    packet::TRUSTED_UID,
+    packet::CLOCK_SNAPSHOT,
+    packet::TIMESTAMP,
+    packet::SEQUENCE_ID,
+    packet::TRACE_CONFIG,
+    packet::SYSTEM_INFO,
+    packet::COMPRESSED_PACKETS,
+    packet::ZSTD_COMPRESSED_PACKETS,
+];
+
 /// Is it a sequence of `Trace.packet` fields (tag 0x0a, length, packet)?
 ///
 /// Protobuf has no magic number, and 0x0a is also a line end: the first packets must parse, and hold something that every
@@ -54,25 +68,16 @@ pub(crate) fn probe(head: &Head<'_>) -> bool {
         rest = &rest[content.len()..];
         let mut fields = Fields::new(content);
         for (number, _) in &mut fields {
-            known |= matches!(
-                number,
-                packet::FTRACE_EVENTS
-                    | packet::PROCESS_TREE
-                    | packet::TRUSTED_UID
-                    | packet::CLOCK_SNAPSHOT
-                    | packet::TIMESTAMP
-                    | packet::SEQUENCE_ID
-                    | packet::TRACE_CONFIG
-                    | packet::SYSTEM_INFO
-                    | packet::COMPRESSED_PACKETS
-                    | packet::ZSTD_COMPRESSED_PACKETS
-            );
+            known |= KNOWN.contains(&number);
         }
         if whole && fields.damaged() {
             return false;
         }
-        // A packet that reaches beyond the head cannot be judged to its end.
-        known |= !whole && content.first().is_some_and(|&key| key == 0x0a);
+        if !whole {
+            // A packet that reaches beyond the head can only be judged by its first key.
+            let key = varint(&mut &*content).unwrap_or(0);
+            known |= key & 7 == 2 && u32::try_from(key >> 3).is_ok_and(|number| KNOWN.contains(&number));
+        }
     }
     known
 }

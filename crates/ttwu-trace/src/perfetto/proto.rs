@@ -137,7 +137,8 @@ impl Message {
         &self.bytes
     }
 
-    fn put(&mut self, mut value: u64) {
+    /// Appends a bare number, as packed fields hold them.
+    pub(super) fn put(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
             value >>= 7;

@@ -295,3 +295,21 @@ fn real_recordings_survive_in_eight_bytes_an_event() {
     }
     assert!(survived >= 20, "only {survived} recordings could be read");
 }
+
+/// The sample of each version that was ever released must stay readable; `fixtures/README.md` has their origin.
+#[test]
+fn the_sample_of_version_1_0_is_read() {
+    let sample = read(include_bytes!("../../fixtures/v1.0.ttwu")).unwrap();
+    let trace = made_up(42, 300);
+    assert_equal(&sample, &trace);
+    let kinds: std::collections::BTreeSet<_> =
+        trace.events().iter().map(|event| event.kind.ordinal()).collect();
+    assert_eq!(kinds.len(), 28, "the sample has every kind of event");
+}
+
+#[test]
+#[ignore = "makes the sample of a new version; name it after the version"]
+fn make_sample() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/v1.0.ttwu");
+    std::fs::write(path, write(&made_up(42, 300))).unwrap();
+}
