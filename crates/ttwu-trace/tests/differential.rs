@@ -4,7 +4,7 @@
 //! the text cannot carry is named as a lenience, everything else must be equal. See
 //! `../shared/traces/own/README.txt` for the commands that made the files.
 
-use ttwu_model::{Event, Lenience, Trace, WhereUnknown};
+use ttwu_model::{Event, EventKind, Lenience, StateLetter, Trace, WhereUnknown};
 use ttwu_testing::shared;
 
 /// Exact times, but the text has no flags, drops losses, and says nothing of the context of tasks that are gone.
@@ -29,6 +29,9 @@ fn check(recording: &str, texts: &[(&str, Lenience)]) {
     let mut different = Vec::new();
     for &(text, lenience) in texts {
         let Some(read) = read(text) else { return };
+        // All of these texts hold what tells the letters apart, so that only the `+` may be lost.
+        let unknown = |event: &&Event| matches!(event.kind, EventKind::Switch { prev_state, .. } if prev_state.letter() == StateLetter::Unknown);
+        assert_eq!(read.events().iter().find(unknown), None, "{text}");
         if let Some(difference) = binary.difference(&read, lenience) {
             different.push(format!("{recording} against {text}: {difference}"));
         }

@@ -99,9 +99,10 @@ impl Reader<'_> {
         };
         // No event is longer; searching for keys in a longer one could take quadratic time.
         let scan = Scan::new(&payload[..payload.len().min(PAYLOAD_MAX)]);
-        // A probe's event, `(function+0x4/0x10) …`, may have a tracepoint's name.
+        // A probe's event, `(function+0x4/0x10) …`, may have a tracepoint's name; it must not count as one.
         if payload.starts_with(b"(") && memchr::memmem::find(scan.rest(), b"+0x").is_some() {
-            return Some(one(EventKind::Other { name: self.text(tracepoint) }, None));
+            let name = self.text(&[tracepoint, b" (probe)"].concat());
+            return Some(one(EventKind::Other { name }, None));
         }
         match tracepoint {
             b"sched_switch" => self.switch(scan),

@@ -216,7 +216,7 @@ fn old_tracefs_text() {
             "50260.647610000s 0 kworker/0:0:13696 ?? other sys_exit_sched_yield",
             "50260.647610000s 0 kworker/0:0:13696 ?? other sys_enter_openat",
             "50260.647610000s 0 kworker/0:0:13696 ?? other function",
-            "50260.647610000s 0 kworker/0:0:13696 ?? other sched_switch",
+            "50260.647610000s 0 kworker/0:0:13696 ?? other sched_switch (probe)",
             "50260.647611000s 0 a b:13696 ?? switch a b:13696 prio120 D > swapper:0 prio140",
         ]
         .map(|line| line.replace("swapper:0", "-:0"))
