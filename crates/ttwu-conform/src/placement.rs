@@ -111,7 +111,7 @@ fn score_wakeup(
     let (alone, looked) = answer(recording, decision, Knowledge::Snapshot, Altered::default());
     report
         .snapshot
-        .add(alone.cpu.number() == ret, || miss(line, decision, ret, &alone, &looked, Cause::Race));
+        .add(alone.cpu.number() == ret, || miss(line, decision, ret, &alone, &looked, Cause::Unexamined));
     let (given, looked) = answer(recording, decision, Knowledge::Answers, Altered::default());
     let checks_agree = recorded_order(recording, &looked) == decision.idle;
     let right = given.cpu.number() == ret;
@@ -127,7 +127,9 @@ fn score_wakeup(
     });
     if let Some(recorded) = decision.inlined("i_sis", 0) {
         let target = i64::from(given.target.number());
-        report.target.add(target == recorded, || miss(line, decision, ret, &given, &looked, Cause::Race));
+        report
+            .target
+            .add(target == recorded, || miss(line, decision, ret, &given, &looked, Cause::Unexamined));
     }
     score_wake_list(recording, line, decision, ret, report);
 }
@@ -214,7 +216,7 @@ fn score_wake_list(
     score.add(ours == (queued != 0), || Miss {
         line,
         ts: decision.ts.clone(),
-        cause: if same_llc && decision.cpu != cpu { Cause::Race } else { Cause::Model },
+        cause: if same_llc && decision.cpu != cpu { Cause::Unexamined } else { Cause::Model },
         text: format!("wake list of CPU {cpu}: kernel {queued}, model {}", u8::from(ours)),
     });
 }

@@ -9,6 +9,8 @@ pub enum Cause {
     Race,
     /// Nothing explains it: the rules are suspect.
     Model,
+    /// No test was made: the snapshot alone cannot tell a race from a fault.
+    Unexamined,
 }
 
 /// One disagreement, worked out.

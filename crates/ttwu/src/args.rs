@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Topology(Topology),
     /// Print a policy, or the difference of two
     Policy(Policy),
+    /// Put recorded kernel decisions to the model, and print how often it agrees
+    Conform(Conform),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {
@@ -276,6 +278,26 @@ pub(crate) struct Policy {
     /// One policy, or two to compare
     #[arg(value_name = "POLICY", required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<String>,
+}
+
+/// `ttwu conform`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A recording is a folder with decisions.jsonl.zst and the kernel's description in state/.\n\nExample:\n  ttwu conform recordings/*"
+)]
+pub(crate) struct Conform {
+    /// Folders with recorded decisions
+    #[arg(value_name = "RECORDING", required = true)]
+    pub(crate) recordings: Vec<PathBuf>,
+    /// Only recordings of this kernel (6.12)
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) kernel: Option<String>,
+    /// Print the first disagreements of each score
+    #[arg(long)]
+    pub(crate) examples: bool,
+    /// Text or JSON
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
 }
 
 /// Reads the command line; usage errors end the process with exit code 2.

@@ -1,5 +1,6 @@
 //! One file a command: flags → calls → text.
 
+mod conform;
 mod convert;
 mod health;
 mod policy;
@@ -14,6 +15,7 @@ use crate::exit::{Done, Failure, Outcome};
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         None => Ok(Done::Ok),
+        Some(Command::Conform(args)) => conform::run(&args),
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Record(args)) => record::run(&args),
