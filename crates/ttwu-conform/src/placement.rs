@@ -14,6 +14,8 @@ use ttwu_model::{CpuId, CpuSet};
 pub struct PlacementReport {
     /// Given the answers of the kernel's idle checks: tests rules and order.
     pub given: Score,
+    /// Given also the target of the idle search, where recorded: tests the search alone.
+    pub given_target: Score,
     /// From the snapshot alone: tests idle detection too, less what changes before it is read.
     pub snapshot: Score,
     /// Given the answers: the CPU *and* the ordered list of checks must be equal.
@@ -37,6 +39,7 @@ impl PlacementReport {
     pub fn merge(&mut self, other: &Self) {
         for (ours, theirs) in [
             (&mut self.given, &other.given),
+            (&mut self.given_target, &other.given_target),
             (&mut self.snapshot, &other.snapshot),
             (&mut self.checks, &other.checks),
             (&mut self.wake_list_same_llc, &other.wake_list_same_llc),
@@ -118,6 +121,11 @@ fn score_wakeup(
     report.given.add(right, || {
         let cause = explain(recording, decision, |placement, _| placement.cpu.number() == ret);
         miss(line, decision, ret, &given, &looked, cause)
+    });
+    let (near, near_looked) = answer(recording, decision, Knowledge::AnswersAndTarget, Altered::default());
+    report.given_target.add(near.cpu.number() == ret, || {
+        let cause = explain(recording, decision, |placement, _| placement.cpu.number() == ret);
+        miss(line, decision, ret, &near, &near_looked, cause)
     });
     report.checks.add(right && checks_agree, || {
         let cause = explain(recording, decision, |placement, looked| {

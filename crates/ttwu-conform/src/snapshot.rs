@@ -13,6 +13,15 @@ pub(crate) enum Knowledge {
     Snapshot,
     /// The answers of the idle checks, in order for each CPU, the recorded loads, and `has_idle_cores` where recorded.
     Answers,
+    /// The same, and the target that `wake_affine` chose, where recorded.
+    AnswersAndTarget,
+}
+
+impl Knowledge {
+    /// Are the idle checks' answers known?
+    const fn answers(self) -> bool {
+        matches!(self, Self::Answers | Self::AnswersAndTarget)
+    }
 }
 
 /// One value changed by hand, to see whether a race explains a miss.
@@ -51,7 +60,7 @@ impl<'a> Snapshot<'a> {
         altered: Altered,
     ) -> Self {
         let mut answers = vec![VecDeque::new(); recording.machine().cpu_bound()];
-        if knowledge == Knowledge::Answers {
+        if knowledge.answers() {
             for &(cpu, answer) in &decision.idle {
                 if let Some(queue) = answers.get_mut(usize::from(cpu)) {
                     queue.push_back(answer != 0);
@@ -112,6 +121,14 @@ impl View for Snapshot<'_> {
         self.available_idle(cpu) || (wakee_counts && self.sched_idle_now(cpu))
     }
 
+    fn target(&mut self, computed: CpuId) -> CpuId {
+        let recorded = self.decision.inlined("i_sis", 0).and_then(|cpu| u16::try_from(cpu).ok());
+        match (self.knowledge, recorded) {
+            (Knowledge::AnswersAndTarget, Some(cpu)) => CpuId::new(cpu),
+            (Knowledge::AnswersAndTarget | Knowledge::Answers | Knowledge::Snapshot, _) => computed,
+        }
+    }
+
     fn nr_running(&mut self, cpu: CpuId) -> u32 {
         u32::try_from((self.rq(cpu).n + self.altered.nr_running_delta).max(0)).unwrap_or(u32::MAX)
     }
@@ -134,7 +151,7 @@ impl View for Snapshot<'_> {
     fn task_load(&mut self, whose: TaskLoad) -> u64 {
         let recorded = self.decision.thl.get(self.task_loads).copied();
         self.task_loads += 1;
-        if self.knowledge == Knowledge::Answers
+        if self.knowledge.answers()
             && let Some(load) = recorded
         {
             return load;
@@ -154,11 +171,11 @@ impl View for Snapshot<'_> {
             return flag;
         }
         let recorded = self.decision.inlined("i_cpu", 1).map(|flag| flag != 0);
-        match (self.knowledge, recorded) {
-            (Knowledge::Answers, Some(flag)) => flag,
+        match (self.knowledge.answers(), recorded) {
+            (true, Some(flag)) => flag,
             // A sibling was found before the CPU scan: only without the flag.
-            (Knowledge::Answers, None) if self.decision.inlined("i_smt", 0).is_some() => false,
-            (Knowledge::Answers | Knowledge::Snapshot, _) => self.rq(cpu).ic != 0,
+            (true, None) if self.decision.inlined("i_smt", 0).is_some() => false,
+            (true | false, _) => self.rq(cpu).ic != 0,
         }
     }
 

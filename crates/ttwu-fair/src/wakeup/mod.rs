@@ -106,6 +106,12 @@ pub trait View {
         self.available_idle(cpu) || (wakee_counts && self.sched_idle(cpu))
     }
 
+    /// The target of the idle search, where `computed` is what `wake_affine` gave. A recording that knows the kernel's own
+    /// target may put it here, to test the search by itself.
+    fn target(&mut self, computed: CpuId) -> CpuId {
+        computed
+    }
+
     /// Tasks on the run queue, of all classes, with delayed ones.
     fn nr_running(&mut self, cpu: CpuId) -> u32;
 

@@ -73,6 +73,7 @@ pub fn place(
     }
     match wakeup.kind {
         Kind::Wakeup => {
+            answer.target = view.target(answer.target);
             select_idle_sibling(policy, machine, wakeup, memory, view, checks, &mut answer);
             if want_affine && policy.kernel() <= Kernel::V5_9 {
                 *memory.waker_recent_used_cpu = this;

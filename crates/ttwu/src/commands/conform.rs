@@ -42,9 +42,10 @@ struct Kernel {
 }
 
 /// The scores of a report with their names, in the order in which they are printed.
-fn scores(report: &PlacementReport) -> [(&'static str, &Score); 8] {
+fn scores(report: &PlacementReport) -> [(&'static str, &Score); 9] {
     [
         ("placement_given", &report.given),
+        ("given_with_target", &report.given_target),
         ("placement_snapshot", &report.snapshot),
         ("checks", &report.checks),
         ("target", &report.target),
