@@ -339,7 +339,7 @@ impl Target {
         let next = 32 + self.long;
         let letters = r#"{ 0x01, "S" }, { 0x02, "D" }, { 0x10, "X" }, { 0x20, "Z" }, { 0x80, "I" }"#;
         let print = format!(
-            "print fmt: \"\", (REC->prev_state & 0xff) ? __print_flags(REC->prev_state & 0xff, \"|\", {letters}) : \
+            "\nprint fmt: \"%d\", (REC->prev_state & 0xff) ? __print_flags(REC->prev_state & 0xff, \"|\", {letters}) : \
              \"R\", REC->prev_state & 0x100 ? \"+\" : \"\"\n"
         );
         let switch = [
@@ -359,7 +359,7 @@ impl Target {
             field("pid_t pid", 24, 4, 1),
             field("int prio", 28, 4, 1),
             field("int target_cpu", 32, 4, 1),
-            "print fmt: \"\"\n".to_owned(),
+            "\nprint fmt: \"\"\n".to_owned(),
         ];
         let migrate = [
             head("sched_migrate_task", MIGRATE),
@@ -368,7 +368,7 @@ impl Target {
             field("int prio", 16, 4, 1),
             field("int orig_cpu", 20, 4, 1),
             field("int dest_cpu", 24, 4, 1),
-            "print fmt: \"\"\n".to_owned(),
+            "\nprint fmt: \"\"\n".to_owned(),
         ];
         [switch.concat(), waking.concat(), migrate.concat()]
     }

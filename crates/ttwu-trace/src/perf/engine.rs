@@ -204,7 +204,14 @@ impl<S: Sink> Engine<S> {
         self.cpus = self.facts.cpus_possible.map_or(usize::MAX, |cpus| cpus as usize);
         source.meta.events_recorded = Some(recorded);
         source.meta.cpus_recorded = self.facts.cpus_possible;
-        source.meta.cpus_online = self.facts.cpus_online();
+        let topology = &self.facts.topology;
+        source.meta.cpus_online = Some(topology.online()).filter(|online| !online.is_empty());
+        match topology.build(source.meta.arch.as_deref()) {
+            // ttwu's own recorder has said more already: clusters, distances, capacities.
+            _ if source.meta.topology_text.is_some() => {}
+            Ok(topology) => source.meta.topology_text = topology.map(|topology| topology.to_string()),
+            Err(error) => source.health.add_repair(format!("ignored the header's topology: {error}")),
+        }
         source.meta.resolution_ns = 1;
         let clock =
             self.attrs.list().iter().find_map(Attr::clockid).map_or_else(|| "perf".to_owned(), clock_name);

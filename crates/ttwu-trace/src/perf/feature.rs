@@ -7,7 +7,7 @@ use super::topology::PerfTopology;
 use super::tracing::{self, Tracing};
 use crate::Endian;
 use crate::source::Source;
-use ttwu_model::{CpuSet, Pid, TraceMeta};
+use ttwu_model::{Pid, TraceMeta};
 
 /// Features by their bit (`HEADER_*` in perf).
 pub(super) mod bit {
@@ -107,13 +107,6 @@ impl Facts {
             _ => {}
         }
         Some(())
-    }
-
-    /// CPUs on line, from the socket lists.
-    pub(super) fn cpus_online(&self) -> Option<CpuSet> {
-        let mut lists = self.topology.sockets.iter();
-        let first = lists.next()?.clone();
-        Some(lists.fold(first, |all, list| all.union(list)))
     }
 }
 

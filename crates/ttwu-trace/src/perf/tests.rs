@@ -234,3 +234,25 @@ fn raw_records_come_in_the_same_order_with_all_their_fields() {
     .expect("readable");
     assert_eq!((index, meta.arch.as_deref()), (trace.events().len(), Some("x86_64")));
 }
+
+fn check_topology(file: &str, expect: &str) {
+    let Some(path) = shared(file) else { return };
+    let text = read(&path).expect("readable").meta().topology_text.clone();
+    let text = text.unwrap_or_else(|| panic!("{file}: no topology"));
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(lines.join("\n"), expect, "{file}");
+    ttwu_model::Topology::parse(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+}
+
+#[test]
+fn the_machines_topology_comes_with_the_file() {
+    check_topology("traces/own/hs-zstd.data", "arch x86\n1 socket x 1 die x 2 clusters x 1 core\nmemory 0");
+    // An i9-12900K as a virtual machine shows it.
+    let pairs = "arch x86\n1 socket x 1 die x 12 clusters x 1 core x 2 threads\nthreads adjacent";
+    check_topology("traces/public/microsoft+LinuxTracepoints/perf.data", pairs);
+    // perf left the caches out of the pipe.
+    check_topology(
+        "traces/public/microsoft+LinuxTracepoints/pipe.data",
+        "arch x86\n1 socket x 1 die x 12 cores x 2 threads\nthreads adjacent\nllc unknown",
+    );
+}
