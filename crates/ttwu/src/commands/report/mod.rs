@@ -14,7 +14,7 @@ use ttwu_analysis::{
     Analyser, AnalysisSet, Levels, PerfLatencyOptions, PerfSortKey, PerfTimehistOptions, PerfVersion,
     Results, TaskFilter, TimehistFilter,
 };
-use ttwu_model::{CpuSet, Pid, Time, Topology, TraceParts};
+use ttwu_model::{CpuSet, Pid, Time, Topology};
 use ttwu_trace::{Input, RawPages, TraceStream};
 
 /// Reports on a file.
@@ -38,6 +38,8 @@ pub(super) struct Request<'a> {
     pub(super) args: &'a args::Report,
     pub(super) analyses: Vec<AnalysisName>,
     pub(super) name: &'a str,
+    /// Where the topology comes from, in words.
+    pub(super) topology: Option<String>,
 }
 
 impl Request<'_> {
@@ -59,7 +61,8 @@ pub(crate) fn report(args: &args::Report, mut stream: TraceStream, name: &str) -
         analyses = vec![Latency, Placement, Cpus, Migrations, Switches, Irqs, Wakers];
     }
     analyses.dedup();
-    let request = Request { args, analyses, name };
+    let recorded = stream.meta().topology_text.as_ref().map(|_| "the recording's".to_owned());
+    let request = Request { args, analyses, name, topology: args.topology.clone().or(recorded) };
     let set = analysis_set(&request, &stream)?;
     let mut lists = lists::Lists::new(&request, &stream);
     let mut analyser = Analyser::new(&set);
@@ -84,7 +87,7 @@ pub(crate) fn report(args: &args::Report, mut stream: TraceStream, name: &str) -
     if !args.quiet && !request.overview() && args.format == OutputFormat::Text {
         super::health::warn(&parts.health);
     }
-    tables::print(&request, &results, &parts)
+    tables::print(&request, results, &parts)
 }
 
 /// The machine whose levels are meant: the one named, else the recording's own.
@@ -183,5 +186,4 @@ fn timehist_filter(args: &args::Report, tasks: TaskFilter) -> Result<TimehistFil
 pub(super) struct Found<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) results: &'a Results,
-    pub(super) parts: &'a TraceParts,
 }

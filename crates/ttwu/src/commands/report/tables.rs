@@ -2,25 +2,76 @@
 
 use super::{Found, Request};
 use crate::args::{AnalysisName, By, Style};
-use crate::exit::{Done, Outcome};
-use crate::output::print as print_text;
+use crate::exit::{Done, Failure, Outcome};
+use crate::output::{OutputFormat, print as print_text};
+use anyhow::Context;
 use ttwu_analysis::{Measured, Results};
 use ttwu_model::TraceParts;
-use ttwu_report::{RowsBy, SchbenchGeneration, latency, perf_latency, perf_latency_sum, schbench};
+use ttwu_report::{
+    Report, RowsBy, SchbenchGeneration, cpus, irqs, latency, migrations, overview, perf_latency,
+    perf_latency_sum, placement, report_html, report_json, schbench, switches, wakers,
+};
 
 /// Rows of a table on a terminal.
 const ROWS: usize = 40;
 
-/// Prints what was asked for.
-pub(super) fn print(request: &Request<'_>, results: &Results, parts: &TraceParts) -> Outcome {
-    let found = Found { request, results, parts };
-    let mut out = String::new();
-    for &analysis in &request.analyses {
-        if analysis == AnalysisName::Latency {
-            out.push_str(&latency_text(&found));
-        }
+/// Prints what was asked for, and writes the page.
+pub(super) fn print(request: &Request<'_>, results: Results, parts: &TraceParts) -> Outcome {
+    let args = request.args;
+    let report = Report::new(request.name, parts, request.topology.clone(), results);
+    if let Some(path) = &args.html {
+        let page = report_html(&report);
+        std::fs::write(path, page)
+            .with_context(|| format!("{}: cannot write the page", path.display()))
+            .map_err(Failure::input)?;
     }
-    if out.is_empty() { Ok(Done::Ok) } else { print_text(&out) }
+    if args.format == OutputFormat::Json {
+        return print_text(&format!("{:#}\n", report_json(&report, rows_by(request))));
+    }
+    let found = Found { request, results: &report.results };
+    if request.overview() {
+        let hint = format!("\nmore       {NAMES}\n");
+        return print_text(&(overview(&report) + &hint));
+    }
+    let views: Vec<String> = request.analyses.iter().map(|&name| view(&found, name, &report)).collect();
+    let text = views.into_iter().filter(|view| !view.is_empty()).collect::<Vec<_>>().join("\n");
+    if text.is_empty() { Ok(Done::Ok) } else { print_text(&text) }
+}
+
+/// What the overview points to.
+const NAMES: &str = "name one: latency placement cpus switches migrations irqs wakers timehist";
+
+fn view(found: &Found<'_>, name: AnalysisName, report: &Report) -> String {
+    let results = found.results;
+    let span = report.span();
+    match name {
+        AnalysisName::Latency => latency_text(found),
+        AnalysisName::Placement => show("placement", results.placement.as_ref(), |one| placement(one, ROWS)),
+        AnalysisName::Cpus => show("cpus", results.cpus.as_ref(), |one| cpus(one, ROWS)),
+        AnalysisName::Migrations => {
+            show("migrations", results.migrations.as_ref(), |one| migrations(one, ROWS))
+        }
+        AnalysisName::Switches => show("switches", results.switches.as_ref(), |one| switches(one, ROWS)),
+        AnalysisName::Irqs => show("irqs", results.irqs.as_ref(), |one| irqs(one, ROWS)),
+        AnalysisName::Wakers => show("wakers", results.wakers.as_ref(), |one| wakers(one, span, ROWS)),
+        // Printed while the recording was read.
+        AnalysisName::Timehist => String::new(),
+    }
+}
+
+fn show<T>(name: &str, found: Option<&Measured<T>>, view: impl FnOnce(&T) -> String) -> String {
+    match found {
+        None => String::new(),
+        Some(Measured::Measured(found)) => view(found),
+        Some(Measured::NotMeasured { missing }) => not_measured(name, missing),
+    }
+}
+
+fn rows_by(request: &Request<'_>) -> RowsBy {
+    match request.args.by {
+        By::Name => RowsBy::Name,
+        By::Task => RowsBy::Task,
+    }
 }
 
 fn latency_text(found: &Found<'_>) -> String {
@@ -32,10 +83,7 @@ fn latency_text(found: &Found<'_>) -> String {
             Measured::NotMeasured { missing } => not_measured("latency", missing),
         };
     }
-    let by = match args.by {
-        By::Name => RowsBy::Name,
-        By::Task => RowsBy::Task,
-    };
+    let by = rows_by(found.request);
     match &found.results.latency {
         Some(Measured::Measured(report)) if args.style == Style::Schbench => {
             let seconds =
