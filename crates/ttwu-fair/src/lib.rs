@@ -5,21 +5,29 @@
 //! FIDELITY.md by a tool. What is not modelled is refused when a policy is built, never accepted without effect.
 #![forbid(unsafe_code)]
 
+mod entity;
 mod features;
 mod kernel;
 mod machine;
 mod pelt;
 mod policy;
+mod preempt;
+mod queue;
+mod tick;
 mod tunables;
 mod variants;
 mod wakeup;
 mod weight;
 
+pub use entity::{Entities, EntityId, SchedEntity, TaskPolicy};
 pub use features::{FEATURES, Feature, FeatureRow, FeatureSet};
 pub use kernel::Kernel;
 pub use machine::Machine;
 pub use pelt::{Contribution, LOAD_AVG_MAX, SchedAvg, ZeroLoad, decay_load};
 pub use policy::{Policy, PolicyError};
+pub use preempt::{PreemptQuery, PreemptReason, Preemption, wakeup_preempt};
+pub use queue::{CfsRq, DequeueFlags, Dequeued, EnqueueFlags, Protect, QueueRules, Resched, SwitchIn};
+pub use tick::{TickReason, TickVerdict, entity_tick, hrtick_ns};
 pub use tunables::{Scaling, TUNABLES, Tunable, TunableRow, Tunables};
 pub use variants::{Cluster, KthreadStacking, VARIANTS, VariantRow, WakeAffineIdle, WakeList};
 pub use wakeup::{
