@@ -74,8 +74,7 @@ pub(crate) fn probe(head: &Head<'_>) -> bool {
 /// A layout of 4096-byte pages in which `commit` has no bits set that a kernel does not set.
 fn layout_by_looks(page: &[u8]) -> Option<PageLayout> {
     let layout = PageLayout::LITTLE_64.with_order_of(page);
-    let len = layout.order().u64(page, 8)? & !(3 << 30);
-    (1..=4096).contains(&len).then_some(layout)
+    (1..=4096).contains(&layout.committed(page)).then_some(layout)
 }
 
 /// A decoder of its events, with what can be assumed without formats.

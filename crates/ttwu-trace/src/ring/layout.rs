@@ -69,10 +69,18 @@ impl PageLayout {
 
     /// The same in the byte order in which the committed length of `page` is a small number: pages do not say theirs.
     pub(crate) fn with_order_of(self, page: &[u8]) -> Self {
-        // Bits 30 and 31 are flags.
-        let len = |order: Endian| order.long(page, 8, self.long_len).map_or(0, |commit| commit & !(3 << 30));
-        let order = if len(Endian::Big) < len(Endian::Little) { Endian::Big } else { Endian::Little };
-        Self { order, ..self }
+        let [little, big] = [Endian::Little, Endian::Big].map(|order| Self { order, ..self });
+        if big.committed(page) < little.committed(page) { big } else { little }
+    }
+
+    /// The committed length of `page`, or a huge number if its `commit` is none that a kernel writes.
+    pub(crate) fn committed(&self, page: &[u8]) -> u64 {
+        let Some(commit) = self.order.long(page, 8, self.long_len) else { return u64::MAX };
+        // The flags are bits 30 and 31; the kernel adds the latter as a negative int, which fills the upper word.
+        match commit >> 32 {
+            0 | 0xffff_ffff => commit & 0x3fff_ffff,
+            _ => u64::MAX,
+        }
     }
 
     /// Bytes of a page (sub-buffer), header included.

@@ -3,6 +3,7 @@
 //! ```text
 //! u64 timestamp | long commit | entry entry entry … | [long lost, when commit says so]
 //! commit:  bits 0–26 bytes of entries, bit 30 a lost count follows them, bit 31 events were lost before this page
+//!          (the kernel adds bit 31 as a negative int, so a 64-bit commit then has all bits above set too)
 //! entry:   u32 type_len:5 time_delta:27 (bit fields: from the low end on little endian, from the high end on big)
 //!          1–28     payload of 4 × type_len bytes
 //!          0        u32 length follows, which counts itself and the payload

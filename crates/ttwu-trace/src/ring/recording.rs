@@ -263,7 +263,7 @@ impl RingDecoder {
             source.health.lost_events = source.health.lost_events.saturating_add(elsewhere);
             let place = match counted.uncounted_gaps {
                 0 => "at no known place".to_owned(),
-                gaps => format!("in {gaps} gaps without a count or at no known place"),
+                gaps => format!("in gaps without a count ({gaps}) or at no known place"),
             };
             source.health.add_note(format!(
                 "cpu {cpu}: the kernel counted {} lost events (overrun {}, commit overrun {}, dropped {}), {elsewhere} \

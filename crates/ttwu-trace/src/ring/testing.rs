@@ -83,7 +83,9 @@ impl PageWriter {
     }
 
     pub(crate) fn lost(mut self, count: Option<u64>) -> Self {
-        self.commit_flags = 1 << 31 | u64::from(count.is_some()) << 30;
+        // As the kernel does it: bit 31 is added as a negative int.
+        let missed = if self.layout.long_len() == 8 { 0xffff_ffff_8000_0000 } else { 1 << 31 };
+        self.commit_flags = missed | u64::from(count.is_some()) << 30;
         self.lost = count;
         self
     }

@@ -9,6 +9,7 @@
 //! | formats | `events/SYSTEM/NAME/format`, `formats/SYSTEM/NAME/format`, and `header_page` beside the systems |
 //! | losses | `per_cpu/cpuN/stats`, `cpuN.stats` |
 //! | names | `saved_cmdlines`, `saved_tgids`, `trace_clock`, `kallsyms`, `printk_formats` |
+//! | what was on | `events/SYSTEM/NAME/enable` |
 //!
 //! Archive members are read where they lie; nothing is ever written under a name that an archive chooses.
 
@@ -17,7 +18,7 @@ use super::{chosen_clock, note_clock, parse_formats, parse_names, parse_tgids};
 use crate::source::Source;
 use crate::tracepoint::{Endian, Machine, Symbols};
 use crate::{Input, ReadError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -224,6 +225,7 @@ pub(crate) fn recording(
     source.meta.format = format.to_owned();
     source.meta.resolution_ns = 1;
     source.meta.cpus_recorded = u32::try_from(spans.len()).ok();
+    source.meta.events_recorded = enabled_events(tree)?;
     let pages = spans
         .into_iter()
         .map(|(cpu, input, at, end)| CpuPages {
@@ -297,6 +299,23 @@ pub(crate) fn described_layout(
         PageLayout::LITTLE_64
     });
     Ok(layout.with_order_of(page))
+}
+
+/// Events that were switched on when the copy was made. All off means that it was made after the recording had ended,
+/// which says nothing.
+fn enabled_events(tree: &Tree) -> Result<Option<BTreeSet<String>>, ReadError> {
+    let mut events = BTreeSet::new();
+    for name in tree.names() {
+        let Some(event) = name.strip_prefix("events/").and_then(|rest| rest.strip_suffix("/enable")) else {
+            continue;
+        };
+        if let Some((system, event)) = event.split_once('/')
+            && tree.text(name)?.is_some_and(|text| text.starts_with(b"1"))
+        {
+            events.insert(format!("{system}:{event}"));
+        }
+    }
+    Ok((!events.is_empty()).then_some(events))
 }
 
 /// All formats of a tree.

@@ -160,6 +160,9 @@ fn a_literal_copy_of_tracefs_is_read_too() {
     assert_eq!(stream.format(), crate::Format::Tracefs);
     let trace = stream.collect().expect("readable");
     assert_eq!(trace.event_counts(), crate::read(&directory).expect("readable").event_counts());
+    assert_eq!(trace.meta().events_recorded, None);
+    fs::write(copy.path().join("events/sched/sched_switch/enable"), "1\n").expect("writable");
+    fs::write(copy.path().join("events/sched/sched_waking/enable"), "0\n").expect("writable");
     // The kernel's counts reach the health.
     let stats = "entries: 5\noverrun: 40\ncommit overrun: 0\nbytes: 1\ndropped events: 2\n";
     fs::write(copy.path().join("per_cpu/cpu1/stats"), stats).expect("writable");
