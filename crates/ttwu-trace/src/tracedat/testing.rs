@@ -154,9 +154,9 @@ impl Writer {
         writer.bytes.extend([b'0' + kind.version, 0, order, long]);
         writer.put32(4096);
         if kind.version == 6 {
-            writer.version_6()
+            writer.version_6();
         } else {
-            writer.version_7()
+            writer.version_7();
         }
         writer.bytes
     }
