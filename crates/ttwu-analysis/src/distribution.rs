@@ -126,26 +126,23 @@ impl Distribution {
         }
         summary.count += 1;
         summary.ns_sum = summary.ns_sum.saturating_add(ns);
-        self.add_length(ns, 1);
-    }
-
-    fn add_length(&mut self, ns: u64, times: u64) {
         match &mut self.lengths {
-            Lengths::Exact(values) if values.len() < EXACT_LIMIT && times == 1 => values.push(ns),
-            Lengths::Exact(values) => {
-                let mut histogram = Self::empty_histogram();
-                for &value in values.iter() {
-                    record(&mut histogram, value, 1);
-                }
-                record(&mut histogram, ns, times);
-                self.lengths = Lengths::Histogram(histogram);
-            }
-            Lengths::Histogram(histogram) => record(histogram, ns, times),
+            Lengths::Exact(values) if values.len() < EXACT_LIMIT => values.push(ns),
+            Lengths::Exact(_) | Lengths::Histogram(_) => record(self.histogram(), ns),
         }
     }
 
-    fn empty_histogram() -> Box<Histogram<u64>> {
-        Box::new(Histogram::new(3).expect("three digits are allowed"))
+    /// The histogram, from now on instead of the exact lengths.
+    fn histogram(&mut self) -> &mut Histogram<u64> {
+        if let Lengths::Exact(values) = &self.lengths {
+            let mut histogram = Box::new(Histogram::new(3).expect("three digits are allowed"));
+            values.iter().for_each(|&value| record(&mut histogram, value));
+            self.lengths = Lengths::Histogram(histogram);
+        }
+        match &mut self.lengths {
+            Lengths::Histogram(histogram) => histogram,
+            Lengths::Exact(_) => unreachable!("replaced above"),
+        }
     }
 
     /// Adds all lengths of `other`.
@@ -161,7 +158,19 @@ impl Distribution {
         }
         mine.count += theirs.count;
         mine.ns_sum = mine.ns_sum.saturating_add(theirs.ns_sum);
-        other.for_each(|ns, times| self.add_length(ns, times));
+        match (&mut self.lengths, &other.lengths) {
+            (Lengths::Exact(mine), Lengths::Exact(theirs)) if mine.len() + theirs.len() <= EXACT_LIMIT => {
+                mine.extend_from_slice(theirs);
+            }
+            (_, Lengths::Exact(theirs)) => {
+                let histogram = self.histogram();
+                theirs.iter().for_each(|&value| record(histogram, value));
+            }
+            (_, Lengths::Histogram(theirs)) => {
+                let added = self.histogram().add(&**theirs);
+                added.expect("both have three digits and grow by themselves");
+            }
+        }
     }
 
     /// Calls `visit` with each length (or the upper end of its bucket) and how often it occurs, in no particular order.
@@ -191,9 +200,18 @@ impl Distribution {
         let ranks = quantiles.map(|quantile| quantile.rank(self.summary.count));
         match &self.lengths {
             Lengths::Exact(values) => {
-                let mut sorted = values.clone();
-                sorted.sort_unstable();
-                Some(ranks.map(|rank| sorted[usize::try_from(rank).expect("within the vector") - 1]))
+                // Selection instead of sorting: of each next rank only the part above the last one is looked at, so that
+                // all quantiles together cost about two passes. This is most of the time of a report.
+                let mut values = values.clone();
+                let mut below = 0;
+                Some(ranks.map(|rank| {
+                    let index = usize::try_from(rank).expect("within the vector") - 1;
+                    if index >= below {
+                        values[below..].select_nth_unstable(index - below);
+                        below = index + 1;
+                    }
+                    values[index]
+                }))
             }
             Lengths::Histogram(histogram) => {
                 let mut out = [self.summary.ns_max; N];
@@ -227,8 +245,8 @@ impl Distribution {
     }
 }
 
-fn record(histogram: &mut Histogram<u64>, ns: u64, times: u64) {
-    histogram.record_n(ns.min(LONGEST_NS), times).expect("the histogram grows by itself");
+fn record(histogram: &mut Histogram<u64>, ns: u64) {
+    histogram.record(ns.min(LONGEST_NS)).expect("the histogram grows by itself");
 }
 
 #[cfg(test)]

@@ -257,7 +257,6 @@ impl Latency {
             // Tasks without a name are not one another's kin.
             names.entry((name, if name.is_none() { task.index() } else { 0 })).or_default().push(task);
             by_task.push(Self::row(waits, kinds, (name.map(str::to_owned), vec![task], vec![info.pid])));
-            total.merge(waits);
             everyone.push(task);
         }
         let pids = |tasks_of: &[TaskId]| tasks_of.iter().map(|&task| tasks.get(task).pid).collect();
@@ -267,6 +266,7 @@ impl Latency {
             for task in &members {
                 waits.merge(&self.tasks[task.index()]);
             }
+            total.merge(&waits);
             let pids = pids(&members);
             by_name.push(Self::row(&waits, kinds, (name.map(str::to_owned), members, pids)));
         }
