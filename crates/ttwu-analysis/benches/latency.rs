@@ -108,3 +108,19 @@ fn perf_6_1(bencher: divan::Bencher<'_, '_>) {
 fn perf_7(bencher: divan::Bencher<'_, '_>) {
     run(bencher, &AnalysisSet { perf_latency: perf(PerfVersion::V7), ..AnalysisSet::default() });
 }
+
+/// All analyses of ttwu's own, the list of runs excepted, whose cost is that of its text.
+#[divan::bench]
+fn all(bencher: divan::Bencher<'_, '_>) {
+    let set = AnalysisSet {
+        latency: Some(TaskFilter::default()),
+        placement: true,
+        cpus: true,
+        migrations: true,
+        switches: true,
+        irqs: true,
+        wakers: true,
+        ..AnalysisSet::default()
+    };
+    run(bencher, &set);
+}

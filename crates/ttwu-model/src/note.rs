@@ -49,4 +49,11 @@ pub enum NoteKind {
         /// Its process.
         tgid: Pid,
     },
+    /// A task is not in the pid table any more, though it may still run for a moment: samples in its name have no thread id.
+    Released {
+        /// The thread, by the event's own payload.
+        pid: Pid,
+        /// Its process as samples still have it; [`Pid::UNKNOWN`] if that is gone too.
+        tgid: Pid,
+    },
 }

@@ -151,7 +151,7 @@ impl Threads {
                 self.threads[thread.index()].name = Some(name);
             }
             NoteKind::Fork { pid, tgid, parent, parent_tgid } => self.fork(pid, tgid, parent, parent_tgid),
-            NoteKind::Exit { .. } => {}
+            NoteKind::Exit { .. } | NoteKind::Released { .. } => {}
         }
     }
 
@@ -185,11 +185,6 @@ impl Threads {
     /// How the threads came and went.
     pub(crate) fn history(&self) -> &[Step] {
         &self.history
-    }
-
-    /// Did the recorder note anything at all?
-    pub(crate) fn noted(&self) -> bool {
-        self.noted
     }
 
     pub(crate) fn set_dead(&mut self, thread: ThreadId) {

@@ -17,7 +17,10 @@ use super::threads::{ThreadId, Threads};
 use super::timehist_summary::{PerfTimehistSummary, summary};
 use super::{PerfVersion, WakeupChoice};
 use crate::{Analysis, End, Measured, Moment, Needs};
-use ttwu_model::{CpuId, Event, EventKind, NoteKind, Strings, TaskId, TaskNote, TaskState, TaskTable, Time};
+use std::collections::BTreeMap;
+use ttwu_model::{
+    CpuId, Event, EventKind, NoteKind, Pid, Strings, TaskId, TaskNote, TaskState, TaskTable, Time,
+};
 
 /// What to make of the events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +175,8 @@ pub struct PerfTimehist {
     /// The idle tasks by CPU; perf has one for each CPU on line from the start.
     pub(super) idle: Vec<Option<Runtime>>,
     last_switch: Vec<Time>,
+    /// Tasks out of the pid table, with their process as samples have it.
+    released: BTreeMap<Pid, Pid>,
     /// CPUs, or the highest number of one seen (perf mixes the two).
     pub(super) max_cpu: u32,
     pub(super) first: Option<Time>,
@@ -194,6 +199,7 @@ impl PerfTimehist {
             runtimes: Vec::new(),
             idle: vec![Some(Runtime::NEW); cpus as usize],
             last_switch: Vec::new(),
+            released: BTreeMap::new(),
             max_cpu: cpus,
             first: None,
             last: Time::ZERO,
@@ -215,18 +221,23 @@ impl PerfTimehist {
     /// Takes a note that the recorder made before the next event.
     pub fn note(&mut self, note: &TaskNote) {
         self.threads.note(note);
-        if let NoteKind::Exit { pid, tgid } = note.kind
-            && let Some(thread) = self.threads.find(pid.number())
-        {
-            match self.options.version {
-                PerfVersion::V6_1 => {
-                    let _ = self.threads.find_or_add(tgid.number(), pid.number());
-                    self.threads.set_dead(thread);
+        match note.kind {
+            NoteKind::Exit { pid, .. } => {
+                let Some(thread) = self.threads.find(pid.number()) else { return };
+                match self.options.version {
+                    PerfVersion::V6_1 => self.threads.set_dead(thread),
+                    // PERF: 7.3 forgets a thread, and all that it counted of it, at its EXIT record. The last switch out
+                    // comes after that and makes a new thread with that one run.
+                    PerfVersion::V7 => self.threads.remove(thread),
                 }
-                // PERF: 7.3 forgets a thread, and all that it counted of it, at its EXIT record. The last switch out comes
-                // after that and makes a new thread with that one run.
-                PerfVersion::V7 => self.threads.remove(thread),
             }
+            NoteKind::Released { pid, tgid } => {
+                self.released.insert(pid, tgid);
+            }
+            NoteKind::Fork { pid, .. } => {
+                self.released.remove(&pid);
+            }
+            NoteKind::Name { .. } => {}
         }
     }
 
@@ -250,6 +261,12 @@ impl PerfTimehist {
             return self.threads.find_or_add(0, 0);
         }
         let row = moment.tasks.get(task);
+        if !self.released.is_empty()
+            && let Some(tgid) = self.released.get(&row.pid)
+        {
+            // PERF: all tasks already taken out of the pid table are one thread, number −1.
+            return self.threads.find_or_add(tgid.number(), -1);
+        }
         let tgid = row.tgid.unwrap_or(row.pid);
         self.threads.of_task(task, moment.tasks, tgid.number())
     }
@@ -280,7 +297,7 @@ impl PerfTimehist {
         let (thread, name) = if prev.is_idle() {
             (None, "<idle>".to_owned())
         } else {
-            let thread = self.switched_out(moment, prev, state);
+            let thread = self.switched_out(moment, prev);
             (Some(thread), self.label(thread, moment))
         };
         let ready = letter == 'R' && self.options.version >= PerfVersion::V7;
@@ -312,15 +329,8 @@ impl PerfTimehist {
         }
     }
 
-    fn switched_out(&mut self, moment: &Moment<'_>, prev: TaskId, state: TaskState) -> ThreadId {
-        let released = state.letter() == ttwu_model::StateLetter::Dead && self.threads.noted();
-        let thread = if released {
-            // PERF: the kernel gives −1 for the ids of a task already taken out of the pid table, and perf counts all of
-            // those as one thread.
-            self.threads.find_or_add(-1, -1)
-        } else {
-            self.current(prev, moment)
-        };
+    fn switched_out(&mut self, moment: &Moment<'_>, prev: TaskId) -> ThreadId {
+        let thread = self.current(prev, moment);
         if self.options.version >= PerfVersion::V7
             && let Some(name) = moment.tasks.last_name(prev)
         {

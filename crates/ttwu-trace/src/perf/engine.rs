@@ -10,7 +10,7 @@ use super::tracing;
 use crate::source::Source;
 use crate::tracepoint::{Machine, RawRecord, Tracepoints, until_nul};
 use crate::{Endian, ReadError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use ttwu_model::{CpuId, LossWindow, NoteKind, Pid, StrId, TaskNote, Time, TraceHealth};
 
@@ -118,6 +118,8 @@ pub(super) struct Engine<S> {
     other_samples: u64,
     no_cpu: u64,
     throttled: u64,
+    /// Tasks known to be out of the pid table.
+    released: BTreeSet<Pid>,
     /// Records of all kinds: perf relates lost events to it.
     records: u64,
 }
@@ -154,6 +156,7 @@ impl<S: Sink> Engine<S> {
             other_samples: 0,
             no_cpu: 0,
             throttled: 0,
+            released: BTreeSet::new(),
             records: 0,
         }
     }
@@ -340,7 +343,19 @@ impl<S: Sink> Engine<S> {
             if tid > 0 && by.number() > 0 {
                 self.same_pids += u64::from(tid == by.number());
                 self.other_pids += u64::from(tid != by.number());
+            } else if tid == -1 && by.number() > 0 {
+                let process = layout.tid.and_then(|offset| endian.u32(record, offset - 4));
+                self.released(by, Pid::new(process.map_or(-1, u32::cast_signed)), at);
             }
+        }
+    }
+
+    /// The kernel gives −1 for the thread of a sample whose task has left the pid table. Noted once, before that sample.
+    fn released(&mut self, pid: Pid, tgid: Pid, at: Time) {
+        if self.released.insert(pid) {
+            // Notes go behind events of their own time.
+            let at = Time::from_ns(at.as_ns().saturating_sub(1));
+            self.sink.note(TaskNote { before: 0, at, kind: NoteKind::Released { pid, tgid } });
         }
     }
 
@@ -408,6 +423,7 @@ impl<S: Sink> Engine<S> {
             };
             if kind == record::FORK {
                 self.side.push(SideTask { pid, tgid, name: None });
+                self.released.remove(&pid);
                 NoteKind::Fork { pid, tgid, parent, parent_tgid }
             } else {
                 NoteKind::Exit { pid, tgid }

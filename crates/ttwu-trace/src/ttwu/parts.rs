@@ -292,6 +292,7 @@ pub(super) fn put_note(out: &mut Vec<u8>, note: &TaskNote) {
         }
         NoteKind::Fork { pid, tgid, parent, parent_tgid } => numbers(1, &[pid, tgid, parent, parent_tgid]),
         NoteKind::Exit { pid, tgid } => numbers(2, &[pid, tgid]),
+        NoteKind::Released { pid, tgid } => numbers(3, &[pid, tgid]),
     }
 }
 
@@ -309,6 +310,7 @@ pub(super) fn get_note(bytes: &mut Bytes<'_>, name: impl FnOnce(u32) -> StrId) -
         }
         1 => NoteKind::Fork { pid: pid(), tgid: pid(), parent: pid(), parent_tgid: pid() },
         2 => NoteKind::Exit { pid: pid(), tgid: pid() },
+        3 => NoteKind::Released { pid: pid(), tgid: pid() },
         _ => return None,
     };
     bytes.sound().then_some(TaskNote { before, at, kind })

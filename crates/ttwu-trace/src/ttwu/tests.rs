@@ -131,6 +131,7 @@ fn a_parent_may_come_after_its_child_and_notes_are_kept() {
         NoteKind::Name { pid, tgid, name },
         NoteKind::Fork { pid, tgid, parent: tgid, parent_tgid: pid },
         NoteKind::Exit { pid, tgid },
+        NoteKind::Released { pid, tgid },
     ] {
         parts.notes.push(TaskNote { before: 1, at: Time::from_ns(9), kind });
     }
