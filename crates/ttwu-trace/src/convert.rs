@@ -152,13 +152,9 @@ pub fn convert(input: &Path, output: &Path, target: Target) -> Result<ConvertSum
     let stream = TraceStream::open(input)?;
     let failed = |source| ConvertError::Write { path: output.to_owned(), source };
     if target == Target::Parquet {
-        return convert_to_directory(stream, output);
+        return crate::parquet_tables::convert_to_directory(stream, output);
     }
-    let directory = match output.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        Some(_) | None => Path::new("."),
-    };
-    let file = new_file(directory).map_err(failed)?;
+    let file = new_file(directory_of(output)).map_err(failed)?;
     let out = BufWriter::with_capacity(1 << 20, file.reopen().map_err(failed)?);
     let writer: Box<dyn TraceWriter> = match target {
         Target::Ttwu => Box::new(crate::TtwuWriter::new(out, stream.meta()).map_err(failed)?),
@@ -171,6 +167,14 @@ pub fn convert(input: &Path, output: &Path, target: Target) -> Result<ConvertSum
     Ok(summary)
 }
 
+/// The directory that a path is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        Some(_) | None => Path::new("."),
+    }
+}
+
 /// A file beside the output, with the permissions that a new file would have.
 fn new_file(directory: &Path) -> io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
@@ -180,12 +184,8 @@ fn new_file(directory: &Path) -> io::Result<tempfile::NamedTempFile> {
         .tempfile_in(directory)
 }
 
-#[cfg(not(feature = "parquet"))]
-fn convert_to_directory(_: TraceStream, _: &Path) -> Result<ConvertSummary, ConvertError> {
-    Err(ConvertError::NotBuilt { target: Target::Parquet })
-}
-
-fn pump(
+/// Passes all of a stream to a writer.
+pub(crate) fn pump(
     mut stream: TraceStream,
     mut writer: Box<dyn TraceWriter>,
     output: &Path,
@@ -258,6 +258,17 @@ mod tests {
         let Some(input) = ttwu_testing::shared("traces/own/hs-pipe.data") else { return };
         let error = convert(&input, Path::new("/nonexistent/out.ttwu"), Target::Ttwu).unwrap_err();
         assert!(error.to_string().starts_with("cannot write /nonexistent/out.ttwu: "), "{error}");
+    }
+
+    #[test]
+    #[cfg(not(feature = "parquet"))]
+    fn a_build_without_parquet_says_so() {
+        let Some(input) = ttwu_testing::shared("traces/own/hs-pipe.data") else { return };
+        let error = convert(&input, Path::new("out"), Target::Parquet).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "this build of ttwu cannot write parquet: build it with `--features parquet`"
+        );
     }
 
     #[test]

@@ -14,6 +14,18 @@ mod convert;
 mod detect;
 mod error;
 mod input;
+#[cfg(feature = "parquet")]
+mod parquet_tables;
+#[cfg(not(feature = "parquet"))]
+mod parquet_tables {
+    //! This build has none.
+    use crate::{ConvertError, ConvertSummary, Target, TraceStream};
+    use std::path::Path;
+
+    pub(crate) fn convert_to_directory(_: TraceStream, _: &Path) -> Result<ConvertSummary, ConvertError> {
+        Err(ConvertError::NotBuilt { target: Target::Parquet })
+    }
+}
 mod perf;
 mod perfetto;
 mod rawpages;
@@ -34,6 +46,8 @@ pub use convert::{ConvertError, ConvertSummary, Target, TraceWriter, Written, co
 pub use detect::{Format, detect};
 pub use error::ReadError;
 pub use input::Input;
+#[cfg(feature = "parquet")]
+pub use parquet_tables::ParquetWriter;
 pub use perfetto::PerfettoWriter;
 pub use rawpages::RawPages;
 pub use records::walk_records;
