@@ -297,7 +297,7 @@ fn real_recordings_survive_in_eight_bytes_an_event() {
     assert!(survived >= 20, "only {survived} recordings could be read");
 }
 
-/// The sample of each version that was ever released must stay readable; `fixtures/README.md` has their origin.
+/// The sample of each version that was ever released must stay readable; `fixtures/ORIGIN.md` has their origin.
 #[test]
 fn the_sample_of_version_1_0_is_read() {
     let sample = read(include_bytes!("../../fixtures/v1.0.ttwu")).unwrap();
