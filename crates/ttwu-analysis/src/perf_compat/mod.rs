@@ -77,3 +77,6 @@ impl WakeupChoice {
         Self { prefers_waking: matches!(waking_recorded, Some(true)) }
     }
 }
+
+#[cfg(test)]
+mod tests;

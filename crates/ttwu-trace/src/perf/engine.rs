@@ -185,7 +185,7 @@ impl<S: Sink> Engine<S> {
         let machine =
             Machine { arch: source.meta.arch.clone(), kernel_release: source.meta.kernel_release.clone() };
         let tracepoints = Tracepoints::new(tracing.formats, &machine, tracing.symbols, source);
-        let mut recorded = std::collections::BTreeSet::new();
+        let mut recorded = BTreeSet::new();
         self.tracepoint_of.clear();
         for attr in self.attrs.list() {
             let index = attr.tracepoint().and_then(|id| tracepoints.index(id));
