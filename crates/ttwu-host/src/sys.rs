@@ -9,6 +9,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// `perf_event_attr` up to and including `sample_max_stack` (kernel 4.8, `PERF_ATTR_SIZE_VER5`).
@@ -242,19 +243,61 @@ pub(crate) fn uname() -> Uname {
     }
 }
 
-/// Raises the soft limit of open files to the hard limit; the soft limit that then holds.
-pub(crate) fn raise_file_limit() -> io::Result<u64> {
+/// The soft limit of open files, which while this lives is as high as the hard one: a machine with many CPUs needs more
+/// descriptors than the usual 1024.
+#[derive(Debug)]
+pub(crate) struct FileLimit {
+    before: libc::rlimit,
+}
+
+/// How many [`FileLimit`]s live, and the limits before the first: limits are the process', recordings may overlap.
+static RAISED: Mutex<Option<(usize, libc::rlimit)>> = Mutex::new(None);
+
+impl FileLimit {
+    /// Raises the limit; where that fails it stays what it was.
+    pub(crate) fn raise() -> Self {
+        let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, before) = raised.unwrap_or_else(|| (0, file_limit()));
+        set_file_limit(&libc::rlimit { rlim_cur: before.rlim_max, rlim_max: before.rlim_max });
+        *raised = Some((count + 1, before));
+        Self { before }
+    }
+
+    /// The limits before, for a child that must not notice.
+    pub(crate) fn before(&self) -> libc::rlimit {
+        self.before
+    }
+}
+
+impl Drop for FileLimit {
+    fn drop(&mut self) {
+        let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
+        *raised = match *raised {
+            Some((count @ 2.., before)) => Some((count - 1, before)),
+            Some(_) | None => {
+                set_file_limit(&self.before);
+                None
+            }
+        };
+    }
+}
+
+/// Soft and hard limit of open files.
+pub(crate) fn file_limit() -> libc::rlimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills the structure.
-    check(libc::c_long::from(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }))?;
-    if limit.rlim_cur < limit.rlim_max {
-        let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
-        // SAFETY: the kernel reads the structure.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
-            return Ok(raised.rlim_cur);
-        }
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
     }
-    Ok(limit.rlim_cur)
+    limit
+}
+
+/// Sets both limits of open files, if the kernel lets us. Async-signal-safe.
+pub(crate) fn set_file_limit(limit: &libc::rlimit) {
+    // SAFETY: the kernel reads the structure.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_NOFILE, std::ptr::from_ref(limit));
+    }
 }
 
 /// The soft limit of locked memory in bytes, `None` when unlimited.

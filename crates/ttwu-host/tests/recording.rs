@@ -10,7 +10,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use ttwu_host::record::{Backend, Ended, EventSet, RecordError, RecordOptions, StopHandle, Summary, record};
+use ttwu_host::record::{
+    Backend, Ended, EventSet, RecordError, RecordOptions, SignalGuard, StopHandle, Summary, record,
+};
 use ttwu_model::{Event, EventKind, Pid, TaskId, Trace};
 
 /// How many times the ping-pong helper sends a byte there and back.
@@ -135,9 +137,10 @@ fn helper_recorder() {
     options.backend = if backend == "tracefs" { Backend::Tracefs } else { Backend::Perf };
     options.duration = Some(Duration::from_secs(seconds));
     let stop = StopHandle::new().expect("a descriptor");
+    let signals = SignalGuard::install(&stop).expect("the only guard here");
     match record(&options, &stop, &mut |_| {}) {
         Ok(Summary { ended, command_pid, notes, .. }) => {
-            println!("RESULT {ended:?} {command_pid:?} {notes:?}");
+            println!("RESULT {ended:?} {:?} {command_pid:?} {notes:?}", signals.arrived());
         }
         Err(error) => println!("RESULT {error}"),
     }
@@ -487,6 +490,51 @@ fn stopping_ends_it_with_a_good_file() {
     };
     assert_eq!((summary.command_exit, summary.ended), (Some(143), Ended::Stopped));
     assert_eq!(read(&summary.file).events().len() as u64, summary.events);
+}
+
+#[test]
+fn a_signal_ends_it_with_a_good_file() {
+    for (backend, signal, number) in [("perf", "INT", 2), ("tracefs", "TERM", 15)] {
+        let scratch = Scratch::new();
+        let file = scratch.path("x.ttwu");
+        let command =
+            helper("helper_recorder", &[("TTWU_FILE", file.to_str().unwrap()), ("TTWU_BACKEND", backend)]);
+        let mut recorder = Command::new(&command[0]);
+        recorder.args(&command[1..]).stdout(Stdio::piped());
+        let recorder = recorder.spawn().expect("own binary runs");
+        std::thread::sleep(Duration::from_secs(3));
+        // Not there: it has ended already, because the machine forbids it.
+        let pid = recorder.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status().expect("kill runs");
+        let output = recorder.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let result = said.split_once("RESULT ").map_or("", |(_, result)| result);
+        if is_refusal(result) {
+            continue;
+        }
+        assert!(sent.success());
+        assert!(result.starts_with(&format!("Stopped Some({number})")), "{backend}: {said}");
+        assert!(read(&file).meta().facts["record.ended"].contains("user"), "{backend}");
+        assert!(!scratch.path("x.ttwu.part").exists());
+        let instance = Path::new("/sys/kernel/tracing/instances").join(format!("ttwu-{pid}"));
+        assert!(!instance.exists(), "{} is left", instance.display());
+    }
+}
+
+/// A limit that was raised for the recorder's many descriptors is not the command's.
+#[test]
+fn the_command_has_the_limits_of_the_recorder() {
+    let scratch = Scratch::new();
+    let limits = scratch.path("limits");
+    let script = format!("ulimit -Sn >{}", limits.display());
+    let options = RecordOptions::new(scratch.path("x.ttwu"), vec!["sh".into(), "-c".into(), script.into()]);
+    let Some(_) = recorded(&options) else { return };
+    // Other tests may be recording: ask for the limits of a process that no recorder touched.
+    let own =
+        std::fs::read_to_string(format!("/proc/{}/limits", std::os::unix::process::parent_id())).unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
+    let own = own.split_ascii_whitespace().next().unwrap();
+    assert_eq!(std::fs::read_to_string(&limits).unwrap().trim(), own);
 }
 
 /// Inside a pid namespace the command has a small number; the trace has the machine's.

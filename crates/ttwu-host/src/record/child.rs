@@ -34,8 +34,8 @@ pub(crate) struct Running {
 }
 
 impl Held {
-    /// Forks `command`: the program and its arguments.
-    pub(crate) fn fork(command: &[OsString]) -> Result<Self, RecordError> {
+    /// Forks `command`: the program and its arguments. `files` are the limits of open files that it is to have.
+    pub(crate) fn fork(command: &[OsString], files: libc::rlimit) -> Result<Self, RecordError> {
         let (program, arguments) = command
             .split_first()
             .ok_or_else(|| RecordError::Usage { what: "no command given after `--`".to_owned() })?;
@@ -46,10 +46,13 @@ impl Held {
         let mut child = Command::new(program);
         child.args(arguments);
         let (wait_on, tell_on, not_ours) = (held.as_raw_fd(), tell.as_raw_fd(), go.as_raw_fd());
-        // SAFETY: the closure runs in the forked child and calls only close, getpid, write, read and signal, all
-        // async-signal-safe; it allocates nothing.
+        // SAFETY: the closure runs in the forked child and calls only setrlimit, close, getpid, write, read and signal,
+        // all async-signal-safe; it allocates nothing.
         unsafe {
-            child.pre_exec(move || hold(wait_on, tell_on, not_ours));
+            child.pre_exec(move || {
+                sys::set_file_limit(&files);
+                hold(wait_on, tell_on, not_ours)
+            });
         }
         let spawn = std::thread::spawn(move || {
             let result = child.spawn();

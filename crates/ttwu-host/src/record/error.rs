@@ -269,7 +269,7 @@ impl Rights {
             paranoid: line("/proc/sys/kernel/perf_event_paranoid"),
             mlock_kb: line("/proc/sys/kernel/perf_event_mlock_kb"),
             memlock: sys::memlock_limit(),
-            files: sys::raise_file_limit().unwrap_or(0),
+            files: sys::file_limit().rlim_cur,
             lockdown: line("/sys/kernel/security/lockdown"),
             seccomp: field("Seccomp"),
             container: container_hint(),

@@ -207,6 +207,8 @@ pub(crate) struct Selection {
     pub(crate) tracepoints: Vec<Tracepoint>,
     /// What is not recorded, and why, in words.
     pub(crate) missing: Vec<String>,
+    /// /proc/kallsyms, once it was needed: the kernel takes tens of milliseconds to write it.
+    symbols: Option<String>,
 }
 
 impl Selection {
@@ -259,7 +261,7 @@ impl Selection {
                 }
                 return Ok(());
             }
-            Only::Ticks => match tick_filter() {
+            Only::Ticks => match tick_filter_from(self.symbols()) {
                 Some(filter) => (want.system, want.name, filter),
                 None => {
                     self.missing.push(format!(
@@ -310,6 +312,11 @@ impl Selection {
         self.tracepoints.iter().any(|have| have.system == system && have.name == name)
     }
 
+    /// /proc/kallsyms; empty where it cannot be read.
+    pub(crate) fn symbols(&mut self) -> &str {
+        self.symbols.get_or_insert_with(|| std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
     /// Do events carry kernel addresses that want names?
     pub(crate) fn wants_symbols(&self) -> bool {
         self.tracepoints.iter().any(|point| matches!(point.system.as_str(), "ipi" | "timer" | "workqueue"))
@@ -326,16 +333,11 @@ fn wants(set: &str) -> impl Iterator<Item = &'static Want> {
     base.iter().chain(adds)
 }
 
-/// A filter for the timer callbacks that are the scheduler's tick, by address: filters by symbol name exist only on
-/// recent kernels. `None` where addresses are hidden from us.
-fn tick_filter() -> Option<String> {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").ok()?;
-    tick_filter_from(&symbols)
-}
-
 /// The tick's callback has had three names.
 const TICK_HANDLERS: [&str; 3] = ["tick_nohz_handler", "tick_sched_timer", "tick_nohz_highres_handler"];
 
+/// A filter for the timer callbacks that are the scheduler's tick, by address: filters by symbol name exist only on
+/// recent kernels. `None` where addresses are hidden from us.
 fn tick_filter_from(symbols: &str) -> Option<String> {
     let terms: Vec<String> = symbols
         .lines()

@@ -68,7 +68,8 @@ pub(crate) fn describe_machine(selection: &Selection, cpus: &[u16], clock: &str)
 }
 
 /// What a reader needs to decode the selection's payloads.
-pub(crate) fn tracing_data(tracefs: &Tracefs, selection: &Selection) -> TracingData {
+pub(crate) fn tracing_data(tracefs: &Tracefs, selection: &mut Selection) -> TracingData {
+    let symbols = if selection.wants_symbols() { functions_of(selection.symbols()) } else { Vec::new() };
     let mut systems: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for point in &selection.tracepoints {
         systems.entry(&point.system).or_default().push(point.format.clone());
@@ -77,13 +78,12 @@ pub(crate) fn tracing_data(tracefs: &Tracefs, selection: &Selection) -> TracingD
         header_page: tracefs.file("events/header_page"),
         header_event: tracefs.file("events/header_event"),
         systems: systems.into_iter().map(|(system, formats)| (system.to_owned(), formats)).collect(),
-        symbols: if selection.wants_symbols() { kernel_functions() } else { Vec::new() },
+        symbols,
     }
 }
 
 /// The kernel's functions by address, where they are shown to us.
-fn kernel_functions() -> Vec<u8> {
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+fn functions_of(symbols: &str) -> Vec<u8> {
     let mut functions = String::with_capacity(symbols.len() / 2);
     for line in symbols.lines() {
         let kind = line.split_ascii_whitespace().nth(1);

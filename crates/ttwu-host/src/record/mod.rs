@@ -237,7 +237,8 @@ pub fn record(
 ) -> Result<Summary, RecordError> {
     let _ignore = stop::IgnoreFileSizeSignal::install();
     child::check_command(&options.command)?;
-    let mut session = Session::open(options)?;
+    let files = sys::FileLimit::raise();
+    let mut session = Session::open(options, &files)?;
     let outcome = session.run(options, stop, progress);
     let spool_path = session.spool.path().to_owned();
     let (end, capture_counts) = match outcome {
@@ -272,9 +273,9 @@ struct End {
 }
 
 impl Session {
-    fn open(options: &RecordOptions) -> Result<Self, RecordError> {
+    fn open(options: &RecordOptions, files: &sys::FileLimit) -> Result<Self, RecordError> {
         let tracefs = Arc::new(Tracefs::open()?);
-        let selection = Selection::of(&options.events, &tracefs)?;
+        let mut selection = Selection::of(&options.events, &tracefs)?;
         let mut notes: Vec<String> =
             selection.missing.iter().map(|missing| format!("not recorded: {missing}")).collect();
         let target = options.pid.map(open_target).transpose()?;
@@ -310,7 +311,11 @@ impl Session {
         meta.facts.insert("record.tracefs".to_owned(), tracefs.how());
         meta.facts.insert("record.buffer_kib".to_owned(), (ring_bytes >> 10).to_string());
         meta.facts.insert("record.realtime_ns".to_owned(), machine::clock_pair());
-        let command = if options.command.is_empty() { None } else { Some(Held::fork(&options.command)?) };
+        let command = if options.command.is_empty() {
+            None
+        } else {
+            Some(Held::fork(&options.command, files.before())?)
+        };
         let output = |source| RecordError::Output { path: options.output.clone(), source };
         let spool = match Spool::create(&options.output, layout) {
             Ok(spool) => spool,
@@ -322,7 +327,7 @@ impl Session {
             }
         };
         let mut session = Self { capture, spool, layout, target, meta, notes, command, threads: Vec::new() };
-        if let Err(source) = session.write_head(&tracefs, &selection) {
+        if let Err(source) = session.write_head(&tracefs, &mut selection) {
             let _ = fs::remove_file(session.spool.path());
             if let Some(held) = session.command.take() {
                 held.abandon();
@@ -333,7 +338,7 @@ impl Session {
     }
 
     /// Writes all that a reader of the raw recording needs before its first event.
-    fn write_head(&mut self, tracefs: &Tracefs, selection: &Selection) -> io::Result<()> {
+    fn write_head(&mut self, tracefs: &Tracefs, selection: &mut Selection) -> io::Result<()> {
         let uname = sys::uname();
         for (feature, text) in [
             (Feature::Hostname, &uname.nodename),

@@ -1,7 +1,9 @@
 //! The raw recording on disk: perf's own stream format ("pipe mode"), written as the kernel hands it out.
 //!
-//! Why raw, and converted at the end: decoding costs as much CPU time as a busy scheduler leaves on a small machine, and a
-//! decoder that runs beside the workload is one more task to place, on exactly the CPUs under study. Why perf's format: the
+//! Why raw, and converted at the end: a recorder that decodes beside the workload is one more busy task to place, on exactly
+//! the CPUs under study. Measured with `perf bench sched messaging -g 4 -l 2000` on two CPUs (489 000 events in 6 s): writing
+//! them raw ran the recorder for 58 ms in 4 wake-ups; decoding and writing `.ttwu` takes another 170 ms, which at the end
+//! disturb nothing. The price is disk: about 95 bytes an event until then, against 4. Why perf's format: the
 //! file is a recording that this project's reader (and perf itself) opens at any moment, so after a crash of the recorder
 //! it reads up to the last whole record, with nothing to repair.
 //!
