@@ -258,6 +258,13 @@ fn spell_out(input: &Input, source: &mut Source) -> Result<Input, ReadError> {
         return Err(ReadError::Unsupported { format: FORMAT, what });
     }
     if let Some(error) = content.failure {
+        if inside.is_empty() {
+            return Err(ReadError::damaged(
+                FORMAT,
+                0,
+                format!("the first packet cannot be decompressed: {error}"),
+            ));
+        }
         source.health.truncated_at.get_or_insert(inside.len());
         source.health.add_repair(format!(
             "a compressed packet is damaged ({error}): only the first {} bytes of what the packets hold are read",
