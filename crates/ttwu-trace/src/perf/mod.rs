@@ -43,7 +43,7 @@ use sink::{EventSink, RecordSink};
 use ttwu_model::RawEvent;
 
 /// Events of one batch; a round that is longer is one batch too.
-const BATCH: usize = 1 << 16;
+const BATCH: usize = 1 << 15;
 
 /// Does it begin with perf's magic number?
 pub(crate) fn probe(head: &Head<'_>) -> bool {

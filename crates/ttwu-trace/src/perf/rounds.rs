@@ -171,7 +171,11 @@ impl<T: Timed + Copy> Rounds<T> {
             // Take all that comes before every other stretch's next event, at once.
             let stretch = &waiting[head.next..head.end];
             let taken = stretch.iter().take_while(|item| item.at() < bound).count().max(1);
-            out.extend_from_slice(&stretch[..taken]);
+            match stretch[..taken] {
+                // CPUs that alternate are the common case, and a copy of unknown length costs a call.
+                [item] => out.push(item),
+                ref items => out.extend_from_slice(items),
+            }
             head.next += taken;
             rests[head.run] = head.next;
             match waiting[head.next..head.end].first() {

@@ -36,7 +36,9 @@ impl EventSink {
     pub(super) fn take(&mut self, out: &mut Vec<RawEvent>, notes: &mut Vec<TaskNote>) {
         self.taken += self.out.len() as u64;
         if out.is_empty() {
-            std::mem::swap(out, &mut self.out);
+            // The next batch will be about as long; growing to it would copy it twice.
+            let room = Vec::with_capacity(self.out.len());
+            *out = std::mem::replace(&mut self.out, room);
         } else {
             out.append(&mut self.out);
         }
@@ -141,12 +143,15 @@ impl RecordSink {
 
     /// Shows what is ready and forgets it.
     pub(super) fn visit(&mut self, formats: &[TracepointFormat], visit: &mut dyn FnMut(&RawRecord<'_>)) {
+        if self.ready.is_empty() {
+            return;
+        }
         for kept in self.ready.drain(..) {
             let payload = &self.bytes[kept.start..kept.start + kept.len as usize];
             let format = &formats[usize::from(kept.tracepoint)];
             visit(&RawRecord { at: kept.at, cpu: kept.cpu, format, payload });
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.bytes.len() / 2);
         for kept in self.rounds.waiting_mut() {
             let start = bytes.len();
             bytes.extend_from_slice(&self.bytes[kept.start..kept.start + kept.len as usize]);
