@@ -6,6 +6,7 @@ mod health;
 mod policy;
 mod record;
 mod report;
+mod sample;
 mod topology;
 
 use crate::args::{Cli, Command, definition};
@@ -14,7 +15,7 @@ use crate::exit::{Done, Failure, Outcome};
 /// Does what the flags ask.
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
-        None => Ok(Done::Ok),
+        None => sample::run(),
         Some(Command::Conform(args)) => conform::run(&args),
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
