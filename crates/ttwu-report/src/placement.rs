@@ -133,13 +133,12 @@ fn contexts(out: &mut String, found: &Placement) {
     }
 }
 
-/// `behind a running task while a CPU was idle: …`; nothing if no wake-up went to a busy CPU.
+/// `stacked on a busy CPU, an idle one in: cache 2, machine 2`; nothing if no wake-up went to a busy CPU.
 pub(crate) fn stacked_line(stacked: &Stacked) -> Option<String> {
     if stacked.onto_busy == 0 {
         return None;
     }
-    let within =
-        |name: &str, part: Option<u64>| part.map(|part| format!("{} within the {name}", count(part)));
+    let within = |name: &str, part: Option<u64>| part.map(|part| format!("{name} {}", count(part)));
     let parts: Vec<String> = [
         within("cluster", stacked.cluster),
         within("cache", stacked.llc),
@@ -148,7 +147,7 @@ pub(crate) fn stacked_line(stacked: &Stacked) -> Option<String> {
     .into_iter()
     .flatten()
     .collect();
-    Some(format!("behind a running task while a CPU was idle: {}", parts.join(", ")))
+    Some(format!("stacked on a busy CPU, an idle one in: {}", parts.join(", ")))
 }
 
 fn examples(out: &mut String, title: &str, examples: &[StackedExample]) {

@@ -1,0 +1,188 @@
+//! The command as users and scripts meet it: output, exit codes, bad input. Each case is a real process.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn ttwu(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ttwu")).args(args).stdin(Stdio::null()).output().expect("runs")
+}
+
+#[track_caller]
+fn check(args: &[&str], code: i32, stdout_has: &str, stderr_has: &str) -> String {
+    let output = ttwu(args);
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let repro = format!("ttwu {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", args.join(" "));
+    assert_eq!(output.status.code(), Some(code), "{repro}");
+    assert!(stdout.contains(stdout_has), "no `{stdout_has}` on stdout: {repro}");
+    assert!(stderr.contains(stderr_has), "no `{stderr_has}` on stderr: {repro}");
+    stdout.into_owned()
+}
+
+fn sample() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/messaging.ttwu").to_owned()
+}
+
+/// A file of this content that is gone when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, content: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("ttwu-cli-{}-{name}", std::process::id()));
+        std::fs::write(&path, content).expect("temporary file");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn without_arguments_the_sample_is_explained_on_one_screen() {
+    let text = check(&[], 0, "1 100 wake-ups", "sample");
+    assert!(text.lines().count() <= 42, "more than a screen");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "more than 80 columns: {line}");
+    }
+    assert!(!text.contains('\u{1b}'), "colours into a pipe");
+}
+
+#[test]
+fn every_analysis_has_a_view_and_a_json_part() {
+    for name in ["latency", "placement", "cpus", "migrations", "switches", "irqs", "wakers", "timehist"] {
+        let text = check(&["report", &sample(), name], 0, "", "");
+        assert!(!text.trim().is_empty(), "{name}");
+    }
+    let json = check(&["report", &sample(), "--format", "json"], 0, "\"ttwu/report/1\"", "");
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    for key in ["health", "events", "cpus", "span_ns", "latency", "placement", "migrations", "switches"] {
+        assert!(value.get(key).is_some(), "{key} is missing");
+    }
+    assert_eq!(value["events"]["sched_switch"], 1764);
+    assert_eq!(value["placement"]["total"], 1100);
+    assert_eq!(value["health"]["clean"], false);
+    for key in ["clean", "lost_events", "lost_windows", "unknown_events", "notes"] {
+        assert!(value["health"].get(key).is_some(), "health.{key} is missing");
+    }
+    for key in [
+        "name",
+        "pids",
+        "runtime_ns",
+        "switches",
+        "delays",
+        "delay_ns_sum",
+        "delay_ns_avg",
+        "delay_ns_max",
+        "delay_ns",
+        "censored",
+    ] {
+        assert!(value["latency"]["tasks"][0].get(key).is_some(), "latency.tasks[].{key} is missing");
+    }
+    for key in ["total", "by_prev", "by_waker", "context", "stacked_while_idle"] {
+        assert!(value["placement"].get(key).is_some(), "placement.{key} is missing");
+    }
+    for key in ["voluntary", "wakeup_preemption", "tick", "yield", "exit", "unknown"] {
+        assert!(value["switches"].get(key).is_some(), "switches.{key} is missing");
+    }
+}
+
+#[test]
+fn what_was_not_recorded_is_not_measured() {
+    let output = ttwu(&["report", &sample(), "irqs"]);
+    let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
+    assert!(text.contains("not measured"), "{text}");
+}
+
+#[test]
+fn bad_input_is_one_line_and_exit_code_2() {
+    let one_line = |args: &[&str], says: &str| {
+        check(args, 2, "", says);
+        let stderr = ttwu(args).stderr;
+        assert_eq!(String::from_utf8_lossy(&stderr).lines().count(), 1, "{args:?}");
+    };
+    one_line(&["report", "/nonexistent/file"], "/nonexistent/file");
+    one_line(&["report", "/"], "");
+    let empty = Scratch::new("empty", b"");
+    one_line(&["report", empty.path()], "empty");
+    let noise = Scratch::new("noise", &[0x5a; 4096]);
+    one_line(&["report", noise.path()], "format");
+    let elf = Scratch::new("elf", b"\x7fELF\x02\x01\x01");
+    one_line(&["report", elf.path()], "ELF");
+    let magic = Scratch::new("magic", b"PERFILE2");
+    one_line(&["report", magic.path()], "perf.data");
+    one_line(&["topology", "no-such-machine"], "no-such-machine");
+    one_line(&["policy", "linux-6.12", "-RUN_TO_PARTY"], "RUN_TO_PARITY");
+    one_line(&["conform", "/nonexistent"], "/nonexistent");
+}
+
+#[test]
+fn usage_errors_suggest_and_exit_with_2() {
+    check(&["reprot", "x"], 2, "", "report");
+    check(&["report"], 2, "", "FILE");
+    check(&["report", &sample(), "latencies"], 2, "", "latency");
+    check(&["record", "--duration", "minus", "--", "true"], 2, "", "minus");
+}
+
+#[test]
+fn a_file_cut_anywhere_reads_up_to_there() {
+    let whole = std::fs::read(sample()).expect("sample");
+    for cut in [20, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
+        let file = Scratch::new(&format!("cut{cut}"), &whole[..cut]);
+        let output = ttwu(&["report", file.path()]);
+        let code = output.status.code();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(code, Some(0 | 2)), "cut at {cut}: {code:?} {stderr}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ttwu"))
+        .args(["report", &sample(), "timehist"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn names_may_be_abbreviated() {
+    check(&["topo", "uma-8"], 0, "8 CPUs", "");
+    check(&["pol", "6.12"], 0, "RUN_TO_PARITY", "");
+}
+
+#[test]
+fn conversions_keep_the_events() {
+    for (ending, target) in [("pftrace", "perfetto"), ("ttwu", "ttwu"), ("json", "chrome")] {
+        let out = Scratch::new(&format!("convert.{ending}"), b"");
+        let json = check(&["convert", &sample(), out.path(), "--format", "json"], 0, target, "");
+        let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(value["events_in"], 4137, "{target}");
+        if ending != "json" {
+            let json = check(&["report", out.path(), "placement", "--format", "json"], 0, "", "");
+            let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+            assert_eq!(value["placement"]["total"], 1100, "{target}");
+        }
+    }
+}
+
+#[test]
+fn the_html_page_stands_alone() {
+    let out = Scratch::new("page.html", b"");
+    check(&["report", &sample(), "--html", out.path()], 0, "", "");
+    let page = std::fs::read_to_string(&out.0).expect("page");
+    assert!(page.to_ascii_lowercase().starts_with("<!doctype html>"), "{}", &page[..60.min(page.len())]);
+    for outside in ["http://", "https://", "src=\"/"] {
+        let found = page.find(outside).map(|at| &page[at..(at + 60).min(page.len())]);
+        assert!(found.is_none_or(|text| text.starts_with("http://www.w3.org")), "{found:?}");
+    }
+}
