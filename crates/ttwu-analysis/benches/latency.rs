@@ -1,6 +1,6 @@
 //! Events a second through the analyses, on one core, from memory.
 //!
-//! `cargo bench -p ttwu-analysis --bench latency`. The input is made here: 16 CPUs, 400 tasks, each sleeping, woken, running,
+//! `cargo bench -p ttwu-analysis --bench latency`. The input is made here: 16 CPUs, 400 tasks in groups of 40, each sleeping, woken, running,
 //! now and then preempted, with all five events that `perf sched record` records; no file is read, so the figures are those
 //! of the folds alone.
 
@@ -14,6 +14,7 @@ use ttwu_testing::Rng;
 
 const CPUS: usize = 16;
 const TASKS: usize = 400;
+const GROUP: usize = 40;
 
 fn main() {
     divan::main();
@@ -33,7 +34,11 @@ fn trace(rounds: usize) -> Trace {
     for _ in 0..rounds {
         let cpu = rng.below(CPUS);
         let by = current[cpu];
-        let index = rng.below(sleeping.len());
+        // As in real loads, tasks wake those that they work with; without such groups there would be as many pairs of waker
+        // and wakee as events, and the analysis of wakers would measure the cache.
+        let kin = |index: &usize| by.is_none_or(|by| by / GROUP == sleeping[*index] / GROUP);
+        let tries: Vec<usize> = (0..40).map(|_| rng.below(sleeping.len())).collect();
+        let index = tries.iter().copied().find(kin).unwrap_or(tries[0]);
         let wakee = sleeping.swap_remove(index);
         let here = CpuId::new(cpu as u16);
         let mut push = |by, kind, tasks: [Option<usize>; 2]| {

@@ -45,8 +45,10 @@ impl<V: Copy + Default> Tally<V> {
 
     fn find(slots: &[(u64, V)], key: u64) -> usize {
         let mask = slots.len() - 1;
-        // The high bits of the product are the well mixed ones.
-        let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize & mask;
+        // The topmost bits of the product are those on which all of the key has its effect; of a pair's high half none of
+        // the bits below the 32nd knows.
+        let bits = slots.len().trailing_zeros();
+        let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize & mask;
         while slots[index].0 != key && slots[index].0 != EMPTY {
             index = (index + 1) & mask;
         }
