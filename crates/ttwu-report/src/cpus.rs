@@ -13,8 +13,8 @@ pub fn cpus(found: &Cpus, limit: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{:<5} {:<16} {:>7} {:>7} {:>8} {:>9} {:>8}  queue: time at 0 1 2 3+",
-        "CPU", "", "busy", "idle", "unknown", "switches", "queue"
+        "{:<4} {:<8} {:>6} {:>6} {:>7} {:>8} {:>6}  {:>6} {:>6} {:>6} {:>6}",
+        "CPU", "", "busy", "idle", "unknown", "switches", "queue", "at 0", "1", "2", "3+"
     );
     for cpu in &found.cpus {
         line(&mut out, cpu, found.span);
@@ -28,7 +28,7 @@ pub fn cpus(found: &Cpus, limit: usize) -> String {
     }
     if found.wakeups_recorded {
         let _ =
-            writeln!(out, "CPUs hit: wake-ups by the CPU that they chose; runs and run time are beside them");
+            writeln!(out, "CPUs hit: wake-ups by the CPU they chose; queue: runnable tasks, time at 0, 1 …");
     } else {
         let _ = writeln!(out, "not measured: CPUs hit (needs sched_waking or sched_wakeup); shown are runs");
     }
@@ -47,16 +47,17 @@ fn line(out: &mut String, cpu: &CpuUse, span: Duration) {
     let known: Duration = cpu.queue.iter().copied().sum();
     let rest: Duration = cpu.queue[3..].iter().copied().sum();
     let at = [cpu.queue[0], cpu.queue[1], cpu.queue[2], rest];
-    let at: Vec<String> = at.iter().map(|time| percent(time.as_ns(), known.as_ns())).collect();
+    let at: Vec<String> =
+        at.iter().map(|time| format!("{:>6}", percent(time.as_ns(), known.as_ns()))).collect();
     let _ = writeln!(
         out,
-        "#{:<4} {:<16} {:>7} {:>7} {:>8} {:>9} {mean:>8}  {}",
+        "#{:<3} {:<8} {:>6} {:>6} {:>7} {:>8} {mean:>6}  {}",
         cpu.cpu,
-        bar(busy, span, 16),
+        bar(busy, span, 8),
         percent(busy, span),
         percent(cpu.idle.as_ns(), span),
         percent(cpu.unknown.as_ns(), span),
-        count(cpu.switches_in),
+        cpu.switches_in,
         at.join(" ")
     );
 }
@@ -73,7 +74,8 @@ fn hits(out: &mut String, task: &TaskCpus, wakeups_recorded: bool) {
         .collect();
     let what = if wakeups_recorded { "CPUs hit:" } else { "CPUs run:" };
     let label = format!("{name} {what} ");
-    list(out, &label, counts.chunks(1).map(|one| one.join(" ")).chain(["(times)".to_owned()]));
+    let end = if counts.is_empty() { "none" } else { "(times)" };
+    list(out, &label, counts.into_iter().chain([end.to_owned()]));
     let run = task.run();
     let busiest = task.cpus.iter().max_by_key(|cell| cell.run);
     if let Some(busiest) = busiest.filter(|cell| cell.run > Duration::ZERO) {

@@ -5,7 +5,7 @@
 
 use crate::layout::{count, percent};
 use crate::perf_latency::seconds;
-use crate::placement::{relations, stacked_line};
+use crate::placement::{STACKED, relations, stacked_parts};
 use crate::report::{Report, health_faults};
 use crate::svg::{Part, cells, escape, histogram, stacked_bar};
 use crate::units::{short, short_ns};
@@ -98,7 +98,7 @@ fn head(out: &mut String, report: &Report) {
         meta.recorder.clone(),
         kernel,
         meta.arch.clone(),
-        report.topology.clone(),
+        report.topology.as_ref().map(|from| format!("topology {from}")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     out.push_str(&escape(&parts.join(" · ")));
@@ -222,11 +222,12 @@ fn placement(out: &mut String, found: &Placement) {
         .map(|((context, value), class)| part(context.name(), value, class))
         .collect();
     out.push_str(&stacked_bar("woken from", &contexts));
-    if let Some(line) = stacked_line(&found.stacked) {
+    let stacked = stacked_parts(&found.stacked);
+    if !stacked.is_empty() {
         let _ = write!(
             out,
-            "<p>{}, of {} onto a busy CPU <span class=m>(affinity is not in a recording)</span></p>",
-            escape(&line),
+            "<p>{STACKED}{}; of {} onto a busy CPU <span class=m>(affinity is not in a recording)</span></p>",
+            escape(&stacked.join(", ")),
             count(found.stacked.onto_busy)
         );
     }

@@ -1,7 +1,6 @@
 //! The migration view: who was moved where, and by whom.
 
 use crate::layout::{count, list, percent};
-use crate::placement::relations;
 use crate::units::fit;
 use std::fmt::Write;
 use ttwu_analysis::{MigrationCause, MigrationEvidence, Migrations, Relation};
@@ -14,13 +13,7 @@ const MATRIX_CPUS_MAX: usize = 10;
 pub fn migrations(found: &Migrations, limit: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{} migrations of {} tasks", count(found.total), count(found.tasks_moved));
-    let columns: Vec<Relation> = relations(&found.by_level, found.topology_known)
-        .into_iter()
-        .map(|(relation, _)| relation)
-        .filter(|&relation| {
-            relation != Relation::At(ttwu_model::Level::SameCpu) || found.by_level.get(relation) > 0
-        })
-        .collect();
+    let columns: Vec<Relation> = found.by_level.iter().map(|(relation, _)| relation).collect();
     let _ = write!(out, "\n{:<18} {:>8}", "cause", "count");
     for relation in &columns {
         let _ = write!(out, " {:>9}", relation.name());

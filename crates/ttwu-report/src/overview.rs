@@ -4,7 +4,7 @@
 
 use crate::layout::{bar, count, list, milli, percent};
 use crate::perf_latency::seconds;
-use crate::placement::{relations, stacked_line};
+use crate::placement::{STACKED, relations, stacked_parts};
 use crate::report::{Report, health_faults};
 use crate::units::{fit, short, short_ns};
 use std::fmt::Write;
@@ -137,19 +137,15 @@ fn placement(out: &mut String, found: &Placement) {
         "  woken from         ",
         contexts.map(|(context, times)| format!("{} {}", context.name(), share(times))),
     );
-    if let Some(line) = stacked_line(&found.stacked) {
-        let _ = writeln!(out, "  {line}");
+    let stacked = stacked_parts(&found.stacked);
+    if !stacked.is_empty() {
+        list(out, &format!("  {STACKED}"), stacked);
     }
     if let Some(worst) = found.stacked_worst.first() {
-        let _ = writeln!(
-            out,
-            "    the longest waited {}: {} onto #{}, #{} idle, at {}",
-            short(worst.waited),
-            fit(&format!("{}:{}", worst.wakee.name, worst.wakee.pid), 22).trim_end(),
-            worst.cpu,
-            worst.idle_cpu,
-            seconds(worst.at)
-        );
+        let task = format!("{}:{}", worst.wakee.name, worst.wakee.pid);
+        let label = format!("    the longest waited {}: ", short(worst.waited));
+        let onto = format!("{} onto #{}, #{} idle", fit(&task, 22).trim_end(), worst.cpu, worst.idle_cpu);
+        list(out, &label, [onto, format!("at {}", seconds(worst.at))]);
     }
 }
 
@@ -183,13 +179,9 @@ fn cpus(out: &mut String, found: &Cpus, report: &Report) {
     let busy: u64 = found.cpus.iter().map(|cpu| cpu.busy.as_ns()).sum();
     let known: u64 = found.cpus.iter().map(|cpu| (cpu.busy + cpu.idle).as_ns()).sum();
     let work = &found.violations;
-    let _ = writeln!(
-        out,
-        "CPUs       busy {}; work waited while a CPU idled: {} times, {} in all",
-        percent(busy, known),
-        count(work.count),
-        short(work.total)
-    );
+    let waited = format!("{} times, {} in all", count(work.count), short(work.total));
+    let busy = format!("busy {}", percent(busy, known));
+    list(out, "CPUs       ", [busy, "work waited while a CPU idled:".to_owned(), waited]);
     if found.cpus.len() > CPUS_NAMED {
         strip(out, found, span);
         return;

@@ -1,6 +1,6 @@
 //! The placement view: where woken tasks were put.
 
-use crate::layout::{count, percent};
+use crate::layout::{count, list, percent};
 use crate::perf_latency::seconds;
 use crate::units::{fit, short};
 use std::fmt::Write;
@@ -27,16 +27,14 @@ pub fn placement(found: &Placement, limit: usize) -> String {
     );
     distances(&mut out, found);
     contexts(&mut out, found);
-    if let Some(line) = stacked_line(&found.stacked) {
-        let _ = writeln!(out, "\n{line}");
+    let stacked = stacked_parts(&found.stacked);
+    if !stacked.is_empty() {
+        out.push('\n');
+        list(&mut out, STACKED, stacked);
         let Stacked { behind_waker, bound_kthreads, onto_busy, machine, .. } = found.stacked;
-        let _ = writeln!(
-            out,
-            "  of {} wake-ups onto a busy CPU; {} onto the waker's own CPU, {} of bound kernel threads",
-            count(onto_busy),
-            count(behind_waker),
-            count(bound_kthreads)
-        );
+        let all = format!("{} wake-ups onto a busy CPU;", count(onto_busy));
+        let waker = format!("onto the waker's own {},", count(behind_waker));
+        list(&mut out, "  of ", [all, waker, format!("of bound kernel threads {}", count(bound_kthreads))]);
         if machine > 0 {
             examples(&mut out, "longest waits", &found.stacked_worst);
             examples(&mut out, "first", &found.stacked_first);
@@ -44,16 +42,11 @@ pub fn placement(found: &Placement, limit: usize) -> String {
     }
     if found.new_tasks.total > 0 {
         let by = relations(&found.new_tasks.by_parent, found.topology_known);
-        let by: Vec<String> = by
-            .iter()
-            .map(|(relation, part)| format!("{} {}", relation.name(), percent(*part, found.new_tasks.total)))
-            .collect();
-        let _ = writeln!(
-            out,
-            "\n{} new tasks, from the parent's CPU: {}",
-            count(found.new_tasks.total),
-            by.join("  ")
-        );
+        let by = by.iter().filter(|(_, part)| *part > 0);
+        let by = by
+            .map(|(relation, part)| format!("{} {}", relation.name(), percent(*part, found.new_tasks.total)));
+        out.push('\n');
+        list(&mut out, &format!("{} new tasks, from the parent's CPU: ", count(found.new_tasks.total)), by);
     }
     tasks(&mut out, found, limit);
     let _ = writeln!(out, "\nnot measured: sync wake-ups (plain events do not carry the wake flags)");
@@ -81,8 +74,8 @@ pub(crate) fn relations(by: &ByRelation, topology_known: bool) -> Vec<(Relation,
 
 fn distances(out: &mut String, found: &Placement) {
     let rows = [
-        ("to the previous CPU", &found.by_prev),
-        ("to the waker's CPU", &found.by_waker),
+        ("to previous CPU", &found.by_prev),
+        ("to waker's CPU", &found.by_waker),
         ("previous to waker", &found.prev_to_waker),
     ];
     let mut all = ByRelation::default();
@@ -93,13 +86,13 @@ fn distances(out: &mut String, found: &Placement) {
     }
     let columns: Vec<Relation> =
         relations(&all, found.topology_known).into_iter().map(|(relation, _)| relation).collect();
-    let _ = write!(out, "\n{:<19}", "distance");
+    let _ = write!(out, "\n{:<17}", "distance");
     for relation in &columns {
         let _ = write!(out, " {:>8}", fit(relation.name(), 9).trim_end());
     }
     out.push('\n');
     for (name, by) in rows {
-        let _ = write!(out, "{name:<19}");
+        let _ = write!(out, "{name:<17}");
         for &relation in &columns {
             let width = fit(relation.name(), 9).trim_end().chars().count().max(8);
             let _ = write!(out, " {:>width$}", percent(by.get(relation), by.total()));
@@ -133,27 +126,29 @@ fn contexts(out: &mut String, found: &Placement) {
     }
 }
 
-/// `stacked on a busy CPU, an idle one in: cache 2, machine 2`; nothing if no wake-up went to a busy CPU.
-pub(crate) fn stacked_line(stacked: &Stacked) -> Option<String> {
+/// What [`stacked_parts`] are about.
+pub(crate) const STACKED: &str = "stacked on a busy CPU, an idle one in: ";
+
+/// How many, within what; nothing if no wake-up went to a busy CPU.
+pub(crate) fn stacked_parts(stacked: &Stacked) -> Vec<String> {
     if stacked.onto_busy == 0 {
-        return None;
+        return Vec::new();
     }
     let within = |name: &str, part: Option<u64>| part.map(|part| format!("{name} {}", count(part)));
-    let parts: Vec<String> = [
+    [
         within("cluster", stacked.cluster),
         within("cache", stacked.llc),
         within("machine", Some(stacked.machine)),
     ]
     .into_iter()
     .flatten()
-    .collect();
-    Some(format!("stacked on a busy CPU, an idle one in: {}", parts.join(", ")))
+    .collect()
 }
 
 fn examples(out: &mut String, title: &str, examples: &[StackedExample]) {
     let _ = writeln!(
         out,
-        "  {:<17} {:>16}  {:<16} {:>4} {:>4} {:>9} {:>8}",
+        "  {:<16} {:>16}  {:<14} {:>4} {:>4} {:>9} {:>8}",
         title, "at", "from", "onto", "idle", "distance", "waited"
     );
     for example in examples {
@@ -167,9 +162,9 @@ fn examples(out: &mut String, title: &str, examples: &[StackedExample]) {
         let _ = writeln!(
             out,
             "  {} {:>16}  {} {:>4} {:>4} {:>9} {:>8}",
-            fit(&wakee, 17),
+            fit(&wakee, 16),
             seconds(example.at),
-            fit(&format!("{waker} #{}", example.waker_cpu), 16),
+            fit(&format!("{waker} #{}", example.waker_cpu), 14),
             example.cpu,
             example.idle_cpu,
             example.idle_relation.name(),

@@ -15,8 +15,8 @@ pub fn switches(found: &Switches, limit: usize) -> String {
     for cause in SwitchCause::ALL {
         let times = found.by_cause[cause as usize];
         let share = percent(times, caused);
-        let _ =
-            writeln!(out, "{:<22} {:>9} {share:>6} {}", cause.name(), count(times), bar(times, caused, 30));
+        let line = format!("{:<22} {:>9} {share:>6} {}", cause.name(), count(times), bar(times, caused, 30));
+        let _ = writeln!(out, "{}", line.trim_end());
     }
     let _ = writeln!(out);
     let evidence = SwitchEvidence::ALL.into_iter().filter(|&one| found.by_evidence[one as usize] > 0);
@@ -27,7 +27,9 @@ pub fn switches(found: &Switches, limit: usize) -> String {
     list(&mut out, "evidence  ", evidence);
     let states = found.by_state.iter().map(|(state, times)| format!("{state} {}", count(*times)));
     list(&mut out, "states    ", states);
-    let _ = writeln!(out, "~ inferred from nearness in time; `ttwu report --help` names the rules");
+    if SwitchEvidence::ALL.into_iter().any(|one| one.inferred() && found.by_evidence[one as usize] > 0) {
+        out.push_str("~ inferred from nearness in time\n");
+    }
     if !found.flags_known {
         let _ = writeln!(out, "not measured: need-resched (this source carries no flags)");
     }
@@ -52,7 +54,7 @@ pub fn switches(found: &Switches, limit: usize) -> String {
 fn tasks(out: &mut String, found: &Switches, limit: usize) {
     let _ = writeln!(
         out,
-        "\n{:<22} {:>8} {:>9} {:>7} {:>6} {:>7} {:>5} {:>5} {:>5}",
+        "\n{:<20} {:>8} {:>9} {:>7} {:>6} {:>7} {:>5} {:>5} {:>5}",
         "task:pid", "switches", "voluntary", "wake-up", "migr.", "tick", "yield", "exit", "?"
     );
     for task in found.tasks.iter().take(limit) {
@@ -61,7 +63,7 @@ fn tasks(out: &mut String, found: &Switches, limit: usize) {
         let _ = writeln!(
             out,
             "{} {total:>8} {voluntary:>9} {wakeup:>7} {migration:>6} {tick:>7} {yielded:>5} {exit:>5} {unknown:>5}",
-            fit(&format!("{}:{}", task.who.name, task.who.pid), 22),
+            fit(&format!("{}:{}", task.who.name, task.who.pid), 20),
         );
     }
     if found.tasks.len() > limit {

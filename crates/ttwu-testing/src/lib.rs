@@ -78,3 +78,26 @@ pub fn damage(bytes: &[u8], seed: u64) -> Vec<u8> {
     }
     out
 }
+
+/// Compares `text` with the kept file `path` (relative to the crate under test, whose `CARGO_MANIFEST_DIR` is `root`). With
+/// `UPDATE=1` in the environment the file is written instead.
+///
+/// # Panics
+/// At the first line that differs, or when the file is not there; the message says how to renew it.
+pub fn golden(root: &str, path: &str, text: &str) {
+    let file = Path::new(root).join(path);
+    #[expect(clippy::disallowed_methods, reason = "a developer renews kept texts with UPDATE=1")]
+    let update = std::env::var_os("UPDATE").is_some_and(|value| value == "1");
+    if update {
+        std::fs::create_dir_all(file.parent().expect("a file in a folder")).expect("golden folder");
+        std::fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        return;
+    }
+    let kept = std::fs::read_to_string(&file)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 makes it", file.display()));
+    let lines = kept.lines().count().max(text.lines().count());
+    for number in 0..lines {
+        let (old, new) = (kept.lines().nth(number), text.lines().nth(number));
+        assert_eq!(new, old, "{}:{}: (left is new; UPDATE=1 renews it)", file.display(), number + 1);
+    }
+}

@@ -61,7 +61,7 @@ pub(crate) fn report(args: &args::Report, mut stream: TraceStream, name: &str) -
         analyses = vec![Latency, Placement, Cpus, Migrations, Switches, Irqs, Wakers];
     }
     analyses.dedup();
-    let recorded = stream.meta().topology_text.as_ref().map(|_| "the recording's".to_owned());
+    let recorded = stream.meta().topology_text.as_ref().map(|_| "from the recording".to_owned());
     let request = Request { args, analyses, name, topology: args.topology.clone().or(recorded) };
     let set = analysis_set(&request, &stream)?;
     let mut lists = lists::Lists::new(&request, &stream);
