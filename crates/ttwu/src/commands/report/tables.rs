@@ -39,7 +39,7 @@ pub(super) fn print(request: &Request<'_>, results: Results, parts: &TraceParts)
 }
 
 /// What the overview points to.
-const NAMES: &str = "name one: latency placement cpus switches migrations irqs wakers timehist";
+const NAMES: &str = "latency placement cpus switches migrations irqs wakers timehist";
 
 fn view(found: &Found<'_>, name: AnalysisName, report: &Report) -> String {
     let results = found.results;
