@@ -10,11 +10,15 @@
 mod error;
 mod format;
 mod placement;
+mod probe;
+mod queues;
 mod recording;
+mod replay;
 mod score;
 mod snapshot;
 
 pub use error::ConformError;
 pub use placement::{PlacementReport, placements};
+pub use queues::{QueueReport, queues};
 pub use recording::Recording;
 pub use score::{Cause, Miss, Score};

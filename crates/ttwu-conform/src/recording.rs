@@ -75,6 +75,23 @@ impl Recording {
         &self.notes
     }
 
+    /// The trace file with the probes' records.
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.path.join("trace.dat.zst")
+    }
+
+    /// How often the kernel missed each probe, from `kprobe_profile`'s third column; those never missed are left out.
+    pub(crate) fn lost_probes(&self) -> std::collections::BTreeMap<String, u64> {
+        let profile = read(&self.path.join("kprobe_profile")).unwrap_or_default();
+        let rows = profile.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let name = words.next()?;
+            let missed: u64 = words.nth(1)?.parse().ok()?;
+            (missed > 0).then(|| (name.to_owned(), missed))
+        });
+        rows.collect()
+    }
+
     /// Calls `each` for every decision, with its line number.
     pub(crate) fn decisions(
         &self,

@@ -12,6 +12,14 @@ use crate::{LoadWeight, QueueRules};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(pub(crate) u32);
 
+impl EntityId {
+    /// The number of the slot: dense, from 0 in the order of [`Entities::add`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The scheduling policy of a task, as far as the fair class tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskPolicy {

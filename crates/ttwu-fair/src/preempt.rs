@@ -275,7 +275,7 @@ fn decide_7_2(
             queue.clear_buddies(curr);
         }
     } else if rules.has(Feature::RunToParity) {
-        queue.narrow_protection(e, curr);
+        queue.narrow_protection(e, rules, curr);
     }
     answer
 }

@@ -2,7 +2,7 @@
 
 use super::tree::NIL;
 use super::{CfsRq, EnqueueFlags, Protect, QueueRules, Resched, SwitchIn, before};
-use crate::{Entities, EntityId, Feature, Kernel, LoadWeight, calc_delta_fair};
+use crate::{Entities, EntityId, Feature, Kernel, LoadWeight};
 
 /// A lag as service (lag · weight) under another weight, towards zero.
 pub(super) fn scale_lag(lag: i64, old: LoadWeight, new: LoadWeight) -> i64 {
@@ -138,7 +138,7 @@ impl CfsRq {
         } else {
             (2 * e[id].slice).max(rules.tick_ns())
         };
-        calc_delta_fair(wall, e[id].load) as i64
+        rules.virtual_time(wall, e[id].load) as i64
     }
 
     fn clamped_lag(&mut self, e: &Entities, rules: &QueueRules, id: EntityId) -> (i64, i64) {
@@ -314,7 +314,7 @@ impl CfsRq {
                 let entity = &mut e[id];
                 entity.vprot = entity.deadline;
                 if window != own {
-                    let end = entity.vruntime.wrapping_add(calc_delta_fair(window, entity.load));
+                    let end = entity.vruntime.wrapping_add(rules.virtual_time(window, entity.load));
                     if before(end, entity.vprot) {
                         entity.vprot = end;
                     }
@@ -326,9 +326,9 @@ impl CfsRq {
     /// Narrows the running entity's window to the shortest slice queued, after a wake-up that did not preempt.
     ///
     /// Models: update_protect_slice(), v7.2.
-    pub(crate) fn narrow_protection(&self, e: &mut Entities, id: EntityId) {
+    pub(crate) fn narrow_protection(&self, e: &mut Entities, rules: &QueueRules, id: EntityId) {
         let Some(slice) = self.min_slice(e) else { return };
-        let end = e[id].vruntime.wrapping_add(calc_delta_fair(slice, e[id].load));
+        let end = e[id].vruntime.wrapping_add(rules.virtual_time(slice, e[id].load));
         if before(end, e[id].vprot) {
             e[id].vprot = end;
         }
@@ -353,8 +353,9 @@ impl CfsRq {
         if rules.kernel < Kernel::V6_12 {
             e[id].deadline = e[id].deadline.wrapping_add(vslice);
         } else if self.eligible(e, rules, id) {
+            // It forfeits the rest of its request and gets a new one, by which the reference point moves too.
             e[id].vruntime = e[id].deadline;
-            e[id].deadline = e[id].deadline.wrapping_add(vslice);
+            self.update_deadline(e, rules, id);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The numeric vectors and scenarios of queues, and laws under random operations in every generation.
 
 use super::*;
-use crate::{PreemptQuery, PreemptReason, SchedEntity, TaskPolicy, TickReason, entity_tick, wakeup_preempt};
+use crate::{PreemptQuery, PreemptReason, TaskPolicy, TickReason, entity_tick, wakeup_preempt};
 use ttwu_testing::Rng;
 
 /// A queue with its entities and clock, driven as a scheduler drives it.

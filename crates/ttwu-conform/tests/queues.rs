@@ -1,0 +1,56 @@
+//! Whole recordings through the rebuilt queues, one of each kernel: every decision must agree.
+
+use ttwu_conform::{QueueReport, Recording, queues};
+
+fn report(name: &str) -> Option<QueueReport> {
+    let path = ttwu_testing::shared(&format!("oracle/recordings/{name}"))?;
+    let recording = Recording::open(&path).expect(name);
+    Some(queues(&recording).expect(name))
+}
+
+fn check(name: &str, expected: &[(&str, u64, u64)]) {
+    let Some(report) = report(name) else { return };
+    for (what, agree, total) in expected {
+        let score = report.scores().into_iter().find(|(kind, _)| kind == what).expect(what).1;
+        assert_eq!((score.agree, score.total), (*agree, *total), "{name}: {what}: {:?}", score.examples);
+    }
+}
+
+#[test]
+fn preemptions_of_6_12_all_agree() {
+    check(
+        "6.12-b-preempt",
+        &[
+            ("rebuilt", 25788, 25788),
+            ("pick_schedule", 6303, 6303),
+            ("pick_wakeup", 1490, 1490),
+            ("preempt", 1498, 1498),
+            ("preempt_already", 1560, 1560),
+            ("vruntime", 23775, 23775),
+            ("deadline", 23775, 23775),
+            ("vlag", 23775, 23775),
+            ("slice_end", 8969, 8969),
+        ],
+    );
+}
+
+#[test]
+fn idle_policy_of_7_2_agrees() {
+    check(
+        "7.2-b-idlewakee",
+        &[
+            ("rebuilt", 11449, 11449),
+            ("pick_schedule", 2357, 2357),
+            ("preempt", 1075, 1075),
+            ("vprot", 11700, 11700),
+        ],
+    );
+}
+
+#[test]
+fn preemptions_of_6_1_agree() {
+    check(
+        "6.1-b-preempt",
+        &[("rebuilt", 25023, 25023), ("pick_schedule", 5304, 5304), ("preempt", 1960, 1960)],
+    );
+}
