@@ -132,8 +132,8 @@ pub(crate) struct Report {
     /// Order of perf-style latency rows, as `perf sched latency -s` takes it (avg,max,switch,runtime)
     #[arg(long, value_name = "KEYS")]
     pub(crate) sort: Option<String>,
-    /// Columns of the perf-style event list, as `perf sched timehist` names them: w wake-ups, M migrations, n next,
-    /// V cpu visual, s summary with, S summary only
+    /// Parts of the perf-style event list, by the letters of `perf sched timehist`: w wake-ups, M migrations, n next,
+    /// V CPU visual, s the summary alone, S the list with the summary
     #[arg(long, value_name = "LETTERS", default_value = "")]
     pub(crate) show: String,
     /// From this time (seconds on the recording's clock)

@@ -186,3 +186,16 @@ fn the_html_page_stands_alone() {
         assert!(found.is_none_or(|text| text.starts_with("http://www.w3.org")), "{found:?}");
     }
 }
+
+/// perf's letters: `-s` prints the summary alone, `-S` the list with the summary.
+#[test]
+fn perf_summary_letters_are_perfs() {
+    let lines = |show: &str| {
+        let args = ["report", &sample(), "timehist", "--style", "perf-6.1", "--show", show];
+        let text = check(&args, 0, "Runtime summary", "");
+        (text.contains("wait time"), text.lines().count())
+    };
+    let (list_alone, short) = lines("s");
+    let (list_too, long) = lines("S");
+    assert!(!list_alone && list_too && long > short, "{list_alone} {short} {list_too} {long}");
+}

@@ -54,7 +54,7 @@ impl Lists {
                     wakeups: has('w'),
                 };
                 let printer = PerfTimehistPrinter::new(version, columns, cpus_online(stream));
-                Kind::Perf { printer, rows: !has('S'), summary: has('s') || has('S') }
+                Kind::Perf { printer, rows: !has('s'), summary: has('s') || has('S') }
             }
         };
         Self { out: BufWriter::with_capacity(1 << 16, io::stdout()), kind }

@@ -142,7 +142,7 @@ fn analysis_set(request: &Request<'_>, stream: &TraceStream) -> Result<AnalysisS
                     version,
                     wakeups: args.show.contains('w'),
                     migrations: args.show.contains('M'),
-                    summary_only: args.show.contains('S'),
+                    summary_only: args.show.contains('s'),
                     cpus_online: lists::cpus_online(stream),
                     waking_recorded,
                 });
