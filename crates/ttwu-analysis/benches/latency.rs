@@ -114,6 +114,36 @@ fn perf_7(bencher: divan::Bencher<'_, '_>) {
     run(bencher, &AnalysisSet { perf_latency: perf(PerfVersion::V7), ..AnalysisSet::default() });
 }
 
+#[divan::bench]
+fn placement(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, &AnalysisSet { placement: true, ..AnalysisSet::default() });
+}
+
+#[divan::bench]
+fn cpus(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, &AnalysisSet { cpus: true, ..AnalysisSet::default() });
+}
+
+#[divan::bench]
+fn migrations(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, &AnalysisSet { migrations: true, ..AnalysisSet::default() });
+}
+
+#[divan::bench]
+fn switches(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, &AnalysisSet { switches: true, ..AnalysisSet::default() });
+}
+
+#[divan::bench]
+fn irqs(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, &AnalysisSet { irqs: true, ..AnalysisSet::default() });
+}
+
+#[divan::bench]
+fn wakers(bencher: divan::Bencher<'_, '_>) {
+    run(bencher, &AnalysisSet { wakers: true, ..AnalysisSet::default() });
+}
+
 /// All analyses of ttwu's own, the list of runs excepted, whose cost is that of its text.
 #[divan::bench]
 fn all(bencher: divan::Bencher<'_, '_>) {
