@@ -2,6 +2,7 @@
 //!
 //! Records that say nothing about queues are not decoded.
 
+use ttwu_fair::Resched;
 use ttwu_trace::{FieldValue, RawRecord};
 
 /// An entity as a probe read it. Fields that a kernel lacks are 0.
@@ -55,7 +56,8 @@ pub(crate) enum Probe {
     /// sched_stat_runtime: so many ns were accounted to the task.
     Runtime { pid: i64, runtime: u64 },
     /// sched_switch.
-    Switch { prev: i64, prev_blocked: bool, next: i64 },
+    /// `prev_special`: it blocked in a state whose dequeue is never delayed (stopped, traced, dead, parked).
+    Switch { prev: i64, prev_blocked: bool, prev_special: bool, next: i64 },
     /// sched_wakeup_new.
     WakeupNew { pid: i64, cpu: u16 },
     /// Entry of place_entity().
@@ -175,6 +177,8 @@ const CURR: [&str; 12] = [
 
 /// `TIF_NEED_RESCHED` of x86 from 7.x on; the lazy flag is another bit.
 const TIF_NEED_RESCHED: u64 = 4;
+/// Bits of sched_switch's `prev_state` for stopped, traced, dead, zombie and parked.
+const SPECIAL: u64 = 0x7c;
 /// Bit of sched_switch's `prev_state` that says "preempted".
 const PREEMPTED: u64 = 0x100;
 
@@ -186,6 +190,7 @@ pub(crate) fn probe(record: &RawRecord<'_>) -> Option<Probe> {
         "sched_switch" => Probe::Switch {
             prev: f.pid("prev_pid"),
             prev_blocked: f.u("prev_state") & (PREEMPTED - 1) != 0 && f.u("prev_state") & PREEMPTED == 0,
+            prev_special: f.u("prev_state") & SPECIAL != 0,
             next: f.pid("next_pid"),
         },
         "sched_wakeup_new" => Probe::WakeupNew { pid: f.pid("pid"), cpu: f.cpu("target_cpu") },
@@ -217,8 +222,14 @@ pub(crate) fn probe(record: &RawRecord<'_>) -> Option<Probe> {
     })
 }
 
-/// The need-resched flags that the record's own CPU had: full, lazy.
-pub(crate) fn need_resched(record: &RawRecord<'_>) -> (bool, bool) {
+/// The request that was pending for the task that emitted the record.
+pub(crate) fn need_resched(record: &RawRecord<'_>) -> Option<Resched> {
     let flags = Fields(record).u("common_flags");
-    (flags & 0x04 != 0, flags & 0x02 != 0)
+    if flags & 0x04 != 0 {
+        Some(Resched::Full)
+    } else if flags & 0x02 != 0 {
+        Some(Resched::Lazy)
+    } else {
+        None
+    }
 }

@@ -23,6 +23,8 @@ use ttwu_trace::RawRecord;
 const GROUPS: &str = "task groups: the check or tick is between levels";
 const BEGAN: &str = "queue not known yet: entities queued before the recording began";
 const SUMS: &str = "rebuilt queue differs from the recorded sums";
+const GROUP_VALUES: &str =
+    "task groups: values of or beside a group entity, whose weight changes have no probe";
 const IDLE: &str = "the idle task is current";
 const CLASS: &str = "the wakee is of another class";
 
@@ -42,6 +44,8 @@ struct Info {
     detached: bool,
     /// The model's answer whether its dequeue was delayed, until the record says so.
     delayed: Option<bool>,
+    /// 7.2: the model's and the kernel's answer, until the switch says in which state it blocked.
+    blocked: Option<(bool, bool)>,
 }
 
 #[derive(Debug)]
@@ -63,7 +67,7 @@ struct Queue {
 #[derive(Clone, Copy, Debug)]
 enum Pending {
     Dequeue { id: EntityId, flags: u64 },
-    Yield { id: EntityId },
+    Yield { id: EntityId, accounted: bool },
 }
 
 /// A request that the model expects (or not) as the CPU's next record.
@@ -200,7 +204,10 @@ impl Replay {
         let picked_last = std::mem::take(&mut self.cpus[exec].picked_last);
         match seen {
             Probe::Runtime { pid, runtime } => self.runtime(exec, pid, runtime),
-            Probe::Switch { prev, prev_blocked, next } => self.switch(exec, prev, prev_blocked, next),
+            Probe::Switch { prev, prev_blocked, prev_special, next } => {
+                self.settle_delay(exec, prev, prev_special);
+                self.switch(exec, prev, prev_blocked, next);
+            }
             Probe::WakeupNew { pid, cpu } => self.wakeup_new(pid, usize::from(cpu)),
             Probe::Place { cfs, flags, entity, queue } => {
                 if self.rules.kernel.is_eevdf() {
@@ -213,15 +220,7 @@ impl Replay {
             Probe::PickIn { cfs, curr, queue } => self.pick_in(exec, cfs, &curr, &queue, picked_last),
             Probe::Pick { entity } => self.pick(exec, &entity),
             Probe::CheckIn(check) => {
-                let (full, lazy) = need_resched(record);
-                let own = if full {
-                    Some(Resched::Full)
-                } else if lazy {
-                    Some(Resched::Lazy)
-                } else {
-                    None
-                };
-                self.check_in(exec, &check, own);
+                self.check_in(exec, &check, need_resched(record));
             }
             Probe::CheckOut => self.check_out(exec),
             Probe::Tick { cpu, entity, clock, queue } => {
@@ -272,9 +271,18 @@ impl Replay {
             self.judge(&expected);
         }
         if let Probe::Runtime { pid, .. } = *seen
-            && self.cpus[exec].pending.is_some_and(|pending| self.accounts(pending, pid))
+            && let Some(pending) = self.cpus[exec].pending
+            && self.accounts(pending, pid)
         {
-            return false;
+            match pending {
+                Pending::Dequeue { .. } => return false,
+                Pending::Yield { id, accounted: false } => {
+                    self.cpus[exec].pending = Some(Pending::Yield { id, accounted: true });
+                    return false;
+                }
+                // That is the next schedule's.
+                Pending::Yield { accounted: true, .. } => {}
+            }
         }
         if let Some(pending) = self.cpus[exec].pending.take() {
             self.complete(pending);
@@ -300,7 +308,7 @@ impl Replay {
         self.e[undo.id] = undo.entity;
         let flags = DequeueFlags { sleep: true, ..DequeueFlags::default() };
         let out = queue.rq.dequeue(&mut self.e, &self.rules, undo.id, 0, flags);
-        self.info[undo.id.index()].delayed = Some(out.delayed);
+        self.info[undo.id.index()].blocked = Some((out.delayed, false));
         if out.delayed {
             queue.rq.forget(&mut self.e, &self.rules, undo.id);
             queue.rq.curr = Some(undo.id);
@@ -322,7 +330,7 @@ impl Replay {
         };
         for other in (0..self.cpus.len()).filter(|&other| other != exec) {
             let Some(pending) = self.cpus[other].pending else { continue };
-            let (Pending::Dequeue { id, .. } | Pending::Yield { id }) = pending;
+            let (Pending::Dequeue { id, .. } | Pending::Yield { id, .. }) = pending;
             if moved == Some(id) || cfs.is_some() && self.info[id.index()].cfs == cfs {
                 self.cpus[other].pending = None;
                 self.complete(pending);
@@ -353,7 +361,7 @@ impl Replay {
 
     /// Is `pid` the running task of the queue that `pending` works on?
     fn accounts(&self, pending: Pending, pid: i64) -> bool {
-        let (Pending::Dequeue { id, .. } | Pending::Yield { id }) = pending;
+        let (Pending::Dequeue { id, .. } | Pending::Yield { id, .. }) = pending;
         let queue = self.info[id.index()].cfs.and_then(|cfs| self.queues.get(&cfs));
         let curr = queue.and_then(|queue| queue.rq.curr);
         curr.is_some_and(|curr| self.tasks.get(&pid) == Some(&curr))
@@ -433,7 +441,12 @@ impl Replay {
         let info = self.info[id.index()];
         let ours = self.e[id];
         let pid = info.pid;
-        if info.known && info.touched {
+        let grouped =
+            info.group || info.cfs.and_then(|cfs| self.queues.get(&cfs)).is_some_and(|queue| queue.grouped);
+        if info.known && info.touched && grouped {
+            self.aside(GROUP_VALUES);
+            self.info[id.index()].delayed = None;
+        } else if info.known && info.touched {
             self.add(
                 |report| &mut report.vruntime,
                 ours.vruntime == values.vruntime,
@@ -627,7 +640,7 @@ impl Replay {
         let flags = DequeueFlags { sleep: true, ..DequeueFlags::default() };
         let out = queue.rq.dequeue(&mut self.e, &self.rules, id, 0, flags);
         (queue.touched, self.info[id.index()].touched) = (true, true);
-        self.info[id.index()].delayed = Some(out.delayed);
+        self.info[id.index()].blocked = Some((out.delayed, values.delayed));
         if out.delayed && !values.on_rq {
             queue.rq.forget(&mut self.e, &self.rules, id);
             queue.rq.curr = Some(id);
@@ -668,6 +681,22 @@ impl Replay {
         }
     }
 
+    /// Where there is no dequeue probe, the switch tells whether the blocked task's state forbids a delay.
+    fn settle_delay(&mut self, exec: usize, prev: i64, special: bool) {
+        let Some(&id) = self.tasks.get(&prev) else { return };
+        let Some((model, kernel)) = self.info[id.index()].blocked.take() else { return };
+        if !self.rules.has(Feature::DelayDequeue) {
+            return;
+        }
+        let model = model && !special;
+        let cfs = self.info[id.index()].cfs;
+        if cfs.and_then(|cfs| self.queues.get(&cfs)).is_some_and(|queue| queue.grouped) {
+            return;
+        }
+        let text = || format!("cpu {exec} pid {prev}: kernel {kernel}, model {model}");
+        self.add(|report| &mut report.delayed, model == kernel, text);
+    }
+
     fn switch(&mut self, exec: usize, prev: i64, prev_blocked: bool, next: i64) {
         self.arrive(exec);
         if prev_blocked
@@ -681,7 +710,6 @@ impl Replay {
                 ..EntityValues::default()
             };
             self.blocked(cfs, id, &gone);
-            self.info[id.index()].delayed = None;
         }
         let mut chain = std::mem::take(&mut self.cpus[exec].chain);
         if let Some(&id) = self.tasks.get(&next) {
@@ -725,6 +753,22 @@ impl Replay {
         }
     }
 
+    /// CFS: of a batch only the one whose check this is has been queued for certain.
+    fn arrive_one(&mut self, cpu: usize, pid: i64) {
+        let wakee = self.tasks.get(&pid).copied();
+        let others: Vec<EntityId> = std::mem::take(&mut self.cpus[cpu].arriving);
+        let (own, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|&id| Some(id) == wakee);
+        self.cpus[cpu].arriving = own;
+        let batch = !self.cpus[cpu].arriving.is_empty();
+        if !batch {
+            self.cpus[cpu].arriving = others;
+            self.arrive(cpu);
+            return;
+        }
+        self.arrive(cpu);
+        self.cpus[cpu].arriving = others;
+    }
+
     /// CFS: queues the tasks that have come to `cpu` without a probe of their own.
     fn arrive(&mut self, cpu: usize) {
         if cpu >= self.cpus.len() || self.cpus[cpu].arriving.is_empty() {
@@ -732,8 +776,9 @@ impl Replay {
         }
         let Some(cfs) = self.cpus[cpu].root else { return };
         self.queue(cfs);
+        // A batch is attached in the reverse of the order in which it was detached.
         let arriving = std::mem::take(&mut self.cpus[cpu].arriving);
-        for id in arriving {
+        for id in arriving.into_iter().rev() {
             if self.e[id].on_rq {
                 continue;
             }
@@ -780,6 +825,8 @@ impl Replay {
         self.join(id, cfs);
         let enqueue = EnqueueFlags { wakeup: flags & 1 != 0, migrated, initial };
         let Some(queue) = self.queues.get_mut(&cfs) else { return };
+        // On a queue that is not known its place cannot be told.
+        self.info[id.index()].known &= queue.complete && queue.matched;
         queue.rq.enqueue(&mut self.e, &self.rules, id, 0, enqueue);
         (queue.touched, self.info[id.index()].touched) = (true, true);
         let running = queue.cpu.is_some_and(|cpu| self.cpus[cpu].current == named.pid) && !named.group;
@@ -863,7 +910,7 @@ impl Replay {
     }
 
     fn complete(&mut self, pending: Pending) {
-        let (Pending::Dequeue { id, .. } | Pending::Yield { id }) = pending;
+        let (Pending::Dequeue { id, .. } | Pending::Yield { id, .. }) = pending;
         let Some(cfs) = self.info[id.index()].cfs else { return };
         let Some(queue) = self.queues.get_mut(&cfs) else { return };
         if !self.e[id].on_rq {
@@ -985,7 +1032,7 @@ impl Replay {
         if target >= self.cpus.len() {
             return;
         }
-        self.arrive(target);
+        self.arrive_one(target, check.wakee.pid);
         let need = if target == exec { own } else { self.cpus[target].need };
         let text = [i64::from(check.cpu), check.wakee.pid, check.curr.pid];
         let root = self.cpus[target].root;
@@ -1131,7 +1178,7 @@ impl Replay {
         }
         self.observe(id, &curr.values, "yield");
         self.observe_queue(cfs, values, "yield");
-        self.cpus[exec].pending = Some(Pending::Yield { id });
+        self.cpus[exec].pending = Some(Pending::Yield { id, accounted: false });
     }
 
     fn migrate(&mut self, to: usize, from: usize, named: &Named) {
@@ -1151,7 +1198,7 @@ impl Replay {
         let waking = !std::mem::take(&mut self.info[id.index()].detached) && !self.info[id.index()].relative;
         self.observe(id, &named.values, "migrated");
         if waking {
-            if let Some(queue) = cfs.and_then(|cfs| self.queues.get(&cfs)) {
+            if let Some(queue) = cfs.and_then(|cfs| self.queues.get(&cfs)).filter(|queue| queue.seen) {
                 let zero = queue.rq.zero_vruntime();
                 self.e[id].vruntime = self.e[id].vruntime.wrapping_sub(zero);
                 self.info[id.index()].touched = true;

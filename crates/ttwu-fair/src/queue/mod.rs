@@ -518,6 +518,11 @@ impl CfsRq {
         if rules.kernel.is_eevdf() {
             e[id].vlag = eevdf::scale_lag(e[id].vlag, e[id].load, load);
         }
+        // v6.12 leaves a relative deadline as it is; recordings of v7.2 show it scaled.
+        if rules.kernel >= Kernel::V7_2 && e[id].rel_deadline {
+            let relative = eevdf::scale_lag(e[id].deadline as i64, e[id].load, load);
+            e[id].deadline = relative as u64;
+        }
         e[id].load = load;
     }
 
