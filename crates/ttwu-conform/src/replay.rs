@@ -29,6 +29,7 @@ const BEGAN: &str = "queue not known yet: entities queued before the recording b
 const SUMS: &str = "rebuilt queue differs from the recorded sums";
 const GROUP_VALUES: &str =
     "task groups: values of or beside a group entity, whose weight changes have no probe";
+const REWEIGHTED: &str = "the weight changed without a probe";
 const IDLE: &str = "the idle task is current";
 const CLASS: &str = "the wakee is of another class";
 

@@ -206,6 +206,8 @@ impl Replay {
             self.take_from(id);
         }
         self.align(cfs, values.curr, None);
+        // The reference point that the placement starts from is recorded with it.
+        self.observe_zero(cfs, values, "place");
         if self.info[id.index()].relative && !initial {
             let zero = self.queue(cfs).rq.zero_vruntime();
             self.e[id].vruntime = self.e[id].vruntime.wrapping_add(zero);
@@ -213,10 +215,9 @@ impl Replay {
         }
         self.join(id, cfs);
         self.observe(id, &named.values, "placed");
-        // The reference point that the placement starts from is recorded with it.
-        self.observe_zero(cfs, values, "place");
         let Some(queue) = self.queues.get_mut(&cfs) else { return };
         if initial {
+            self.info[id.index()].known &= queue.complete && queue.matched;
             queue.rq.fork_cfs(&mut self.e, &self.rules, id, 0);
             self.info[id.index()].relative = true;
         } else {
@@ -254,17 +255,19 @@ impl Replay {
             queue.rq.yield_task(&mut self.e, &self.rules, 0);
             return;
         };
+        // DEQUEUE_SAVE alone keeps the order for an attribute; with DEQUEUE_MOVE the task changes its group.
+        let returns = flags & 2 != 0;
         let flags = DequeueFlags {
             sleep: flags & 1 != 0,
             special: flags & 0x10 != 0,
             delayed: flags & 0x200 != 0,
-            save: flags & 2 != 0,
+            save: returns && flags & 4 == 0,
         };
         let out = queue.rq.dequeue(&mut self.e, &self.rules, id, 0, flags);
         if self.rules.has(Feature::DelayDequeue) && flags.sleep && !flags.special && !flags.delayed {
             self.info[id.index()].delayed = Some(out.delayed);
         }
-        if self.rules.kernel.is_eevdf() || !flags.save {
+        if self.rules.kernel.is_eevdf() || !returns {
             self.info[id.index()].detached = !flags.sleep;
             return;
         }

@@ -64,6 +64,12 @@ impl Replay {
         if info.known && info.touched && grouped {
             self.aside(GROUP_VALUES);
             self.info[id.index()].delayed = None;
+        } else if info.known && info.touched && values.weight != ours.load.weight() {
+            // A changed nice value shows only now; what was accounted since the change had another weight.
+            self.aside(REWEIGHTED);
+            if let Some(queue) = info.cfs.and_then(|cfs| self.queues.get_mut(&cfs)) {
+                queue.touched = false;
+            }
         } else if info.known && info.touched {
             self.add(
                 |report| &mut report.vruntime,
