@@ -6,25 +6,30 @@
 # benchmark's CPU time (tracepoints run in its context), `all` adds the recorder's. Not a test: it prints, it does not judge.
 # Needs root and perf.
 #
-# usage: overhead.sh [ROUNDS] [GROUPS] [LOOPS] [ttwu options…]
+# On a machine that others use too, PIPE=LOOPS takes `perf bench sched pipe` on one CPU under SCHED_FIFO instead: nothing but
+# switches and wake-ups, the worst case for a recorder, and what others do is not in the figures.
+#
+# usage: [PIPE=60000] overhead.sh [ROUNDS] [GROUPS] [LOOPS] [ttwu options…]
 set -eu
 rounds=${1:-9} groups=${2:-4} loops=${3:-500}
 shift $(($# < 3 ? $# : 3))
 cd "$(dirname "$0")/../../.."
 cargo build --release -q -j1 -p ttwu-host --example record
 ttwu=${CARGO_TARGET_DIR:-target}/release/examples/record
+what="messaging -g $groups -l $loops"
+if [ "${PIPE:-}" ]; then what="pipe -l $PIPE"; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cat >"$work/bench" <<END
 TIMEFORMAT='%R %U %S'
-{ time perf bench -f simple sched messaging -g $groups -l $loops >/dev/null; } 2>"$work/inner"
+{ time ${PIPE:+taskset -c 0} perf bench -f simple sched $what >/dev/null; } 2>"$work/inner"
 END
 
 # run NAME COMMAND…: one line `NAME wall bench-cpu all-cpu`
 run() {
     local name=$1 TIMEFORMAT='%R %U %S'
     shift
-    { time "$@" >"$work/log" 2>&1; } 2>"$work/outer"
+    { time ${PIPE:+chrt -f 1} "$@" >"$work/log" 2>&1; } 2>"$work/outer"
     awk -v name="$name" 'NR == FNR { wall = $1; bench = $2 + $3; next } { print name, wall, bench, $2 + $3 }' \
         "$work/inner" "$work/outer"
     grep -q 'lost: 0,$' "$work/log" || case $name in ttwu-*) echo "# $name lost events" ;; esac

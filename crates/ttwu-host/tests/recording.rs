@@ -257,6 +257,9 @@ fn losses_are_counted_and_placed() {
     }
 }
 
+/// What both back ends record: some events of every shape, one that counts nanoseconds, and those that bound the comparison.
+const BOTH: &str = "wakeups,sched:sched_process_fork,sched:sched_process_exec,sched:sched_process_exit,sched:sched_stat_runtime";
+
 /// Both back ends record the same ping-pong at the same time: the same kernel code called both, so on each CPU they must
 /// have the same events in the same order.
 #[test]
@@ -265,7 +268,7 @@ fn both_back_ends_tell_the_same() {
     let result = scratch.path("result");
     let mut outer = RecordOptions::new(scratch.path("tracefs.ttwu"), Vec::new());
     outer.backend = Backend::Tracefs;
-    outer.events = EventSet::parse("wakeups,sched:sched_process_fork").unwrap();
+    outer.events = EventSet::parse(BOTH).unwrap();
     let stop = StopHandle::new().unwrap();
     let (summary, around) = std::thread::scope(|scope| {
         let around = scope.spawn(|| record(&outer, &stop, &mut |_| {}));
@@ -273,7 +276,7 @@ fn both_back_ends_tell_the_same() {
         std::thread::sleep(Duration::from_millis(1500));
         let command = helper("helper_ping_pong", &[("TTWU_RESULT", result.to_str().unwrap())]);
         let mut inner = RecordOptions::new(scratch.path("perf.ttwu"), command);
-        inner.events = EventSet::parse("wakeups,sched:sched_process_fork").unwrap();
+        inner.events = EventSet::parse(BOTH).unwrap();
         let summary = recorded(&inner);
         stop.stop();
         (summary, around.join().expect("no panic"))
@@ -286,7 +289,13 @@ fn both_back_ends_tell_the_same() {
     }
     let (perf, tracefs) = (read(&summary.file), read(&around.file));
     let pids = players(&perf, summary.command_pid.unwrap());
-    let (first, last) = perf.span().unwrap();
+    // From the command's exec to its last exit: events are switched on and off one after the other.
+    let time_of = |wanted: fn(EventKind) -> bool| {
+        let own = |event: &&Event| wanted(event.kind) && pids.contains(&pid_of(&perf, event.by));
+        perf.events().iter().rfind(own).expect("the command's exec and exit").at
+    };
+    let first = time_of(|kind| matches!(kind, EventKind::Exec { .. }));
+    let last = time_of(|kind| matches!(kind, EventKind::Exit { .. }));
     let lines = |trace: &Trace| {
         let mut lanes: Vec<Vec<String>> = vec![Vec::new(); 1024];
         let inside = |event: &&Event| event.at > first && event.at < last;

@@ -57,7 +57,7 @@ struct Instance {
 }
 
 /// The layout of the samples that entries become: no thread id, for pages have none but the root namespace's.
-const LAYOUT: SampleLayout = SampleLayout { tid: false };
+pub(crate) const LAYOUT: SampleLayout = SampleLayout { tid: false, period: false };
 
 impl InstanceCapture {
     /// Makes an instance with the selection's events switched on but tracing off.

@@ -280,7 +280,7 @@ impl Session {
             selection.missing.iter().map(|missing| format!("not recorded: {missing}")).collect();
         let target = options.pid.map(open_target).transpose()?;
         let cpus = online_cpus();
-        let layout = SampleLayout { tid: !namespace::is_root() };
+        let layout = SampleLayout { tid: !namespace::is_root(), period: selection.counts() };
         let monotonic = match options.clock {
             ClockChoice::Auto => machine::clock_is_cheap(),
             ClockChoice::Monotonic => true,
@@ -299,7 +299,7 @@ impl Session {
         let layout = match options.backend {
             Backend::Perf => layout,
             // Pages carry no thread ids of any namespace but the root's.
-            Backend::Tracefs => SampleLayout { tid: false },
+            Backend::Tracefs => instance::LAYOUT,
         };
         let clock = if monotonic { "mono" } else { tracer_clock(options.backend) };
         let mut meta = machine::describe_machine(&selection, &cpus, clock);

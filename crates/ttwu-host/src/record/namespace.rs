@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn pairs_come_from_samples_of_visible_tasks() {
-        let layout = SampleLayout { tid: true };
+        let layout = SampleLayout { tid: true, period: true };
         let sample = |tid: i32, root: i32| {
             let mut body = vec![0; 8];
             body.extend([7_i32.to_ne_bytes(), tid.to_ne_bytes()].concat());

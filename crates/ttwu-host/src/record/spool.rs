@@ -18,8 +18,6 @@ use std::path::{Path, PathBuf};
 pub(crate) const SAMPLE_TID: u64 = 1 << 1;
 pub(crate) const SAMPLE_TIME: u64 = 1 << 2;
 pub(crate) const SAMPLE_CPU: u64 = 1 << 7;
-/// Not for the period itself, which is 1: without it the kernel repeats an event that counts something (the nanoseconds of
-/// `sched_stat_runtime`) instead of reporting it once.
 pub(crate) const SAMPLE_PERIOD: u64 = 1 << 8;
 pub(crate) const SAMPLE_RAW: u64 = 1 << 10;
 pub(crate) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
@@ -47,18 +45,25 @@ pub(crate) enum Feature {
     Arch = 6,
 }
 
-/// Which optional field the samples have.
+/// Which optional fields the samples have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampleLayout {
     /// Samples carry the thread id of the recorder's pid namespace.
     pub(crate) tid: bool,
+    /// Samples carry their period. It is always 1, but without it the kernel repeats an event that counts something (the
+    /// nanoseconds of `sched_stat_runtime`) instead of reporting it once.
+    pub(crate) period: bool,
 }
 
 impl SampleLayout {
     /// `sample_type` of the events.
     pub(crate) const fn sample_type(self) -> u64 {
-        let always = SAMPLE_IDENTIFIER | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_PERIOD | SAMPLE_RAW;
-        if self.tid { always | SAMPLE_TID } else { always }
+        SAMPLE_IDENTIFIER
+            | SAMPLE_TIME
+            | SAMPLE_CPU
+            | SAMPLE_RAW
+            | if self.tid { SAMPLE_TID } else { 0 }
+            | if self.period { SAMPLE_PERIOD } else { 0 }
     }
 
     /// Where a sample's thread id is, from the record's start.
@@ -71,7 +76,7 @@ impl SampleLayout {
 
     /// Where a sample's payload size is, from the record's start.
     pub(crate) const fn raw_offset(self) -> usize {
-        self.time_offset() + 8 + 8 + 8
+        self.time_offset() + 8 + 8 + if self.period { 8 } else { 0 }
     }
 
     /// Appends a record that says that events of `cpu` are missing up to `time`: so many, or nobody counted.
@@ -317,14 +322,14 @@ impl Spool {
     }
 }
 
-/// Appends a tracepoint's payload as the sample that perf would have made of it (without a thread id). The identifier is the
+/// Appends a tracepoint's payload as the sample that perf would have made of it (without thread id and period). The identifier is the
 /// tracepoint's number, with which every payload begins.
 pub(crate) fn sample_into(cpu: u16, time: u64, payload: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let id = payload.get(..2).map_or(0, |id| u16::from_ne_bytes([id[0], id[1]]));
     // Size word and payload together fill whole 8-byte words, as the kernel has it.
     let raw = (4 + payload.len()).next_multiple_of(8);
-    out.extend(record_header(RECORD_SAMPLE, 4 * 8 + raw)?);
-    for word in [u64::from(id), time, u64::from_ne_bytes(pair(u32::from(cpu), 0)), 1] {
+    out.extend(record_header(RECORD_SAMPLE, 3 * 8 + raw)?);
+    for word in [u64::from(id), time, u64::from_ne_bytes(pair(u32::from(cpu), 0))] {
         out.extend_from_slice(&word.to_ne_bytes());
     }
     out.extend_from_slice(&narrow(raw - 4)?.to_ne_bytes());
