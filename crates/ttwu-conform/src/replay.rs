@@ -102,6 +102,8 @@ struct Window {
     cfs: Option<u64>,
     /// The model's answer, and the queue and running entity after it; `None`: set aside.
     answer: Option<(Preemption, CfsRq, EntityId, SchedEntity)>,
+    /// Between groups: the running task is to be rescheduled already, so the check ends before it looks at them.
+    already: bool,
     short: bool,
     seen: Option<Resched>,
     text: [i64; 3],

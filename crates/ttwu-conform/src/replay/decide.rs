@@ -105,7 +105,8 @@ impl Replay {
         let need = if target == exec { own } else { self.cpus[target].need };
         let text = [i64::from(check.cpu), check.wakee.pid, check.curr.pid];
         let root = self.cpus[target].root;
-        let mut window = Window { cpu: target, cfs: root, answer: None, short: false, seen: None, text };
+        let mut window =
+            Window { cpu: target, cfs: root, answer: None, already: false, short: false, seen: None, text };
         match root {
             _ if check.curr.pid == 0 => self.aside(IDLE),
             // SCHED_NORMAL, SCHED_BATCH, SCHED_IDLE, SCHED_EXT are 0, 3, 5, 7.
@@ -117,17 +118,18 @@ impl Replay {
     }
 
     pub(super) fn check(&mut self, cfs: u64, check: &Check, need: Option<Resched>, window: &mut Window) {
-        let wakee = self.tasks.get(&check.wakee.pid).copied();
-        let wakee_elsewhere = wakee.is_some_and(|id| self.info[id.index()].cfs.is_some_and(|of| of != cfs));
-        let curr_known = self.tasks.get(&check.curr.pid).copied();
-        let curr_elsewhere =
-            curr_known.is_some_and(|id| self.info[id.index()].cfs.is_some_and(|of| of != cfs));
-        let Some(wakee) = self.entity(&check.wakee).filter(|_| !wakee_elsewhere && !curr_elsewhere) else {
-            if let Some(wakee) = wakee {
-                self.requeued(wakee, &check.wakee.values);
-            }
-            self.observe_queue(cfs, &check.queue, "check");
-            self.aside(GROUPS);
+        let place = |replay: &Self, pid: i64| {
+            let id = replay.tasks.get(&pid).copied()?;
+            replay.info[id.index()].cfs.map(|cfs| (id, cfs))
+        };
+        let (wakee, curr) = (place(self, check.wakee.pid), place(self, check.curr.pid));
+        let elsewhere = |place: Option<(EntityId, u64)>| place.is_some_and(|(_, of)| of != cfs);
+        if elsewhere(wakee) || elsewhere(curr) {
+            self.check_inside(cfs, check, need, (wakee, curr), window);
+            return;
+        }
+        let Some(wakee) = self.entity(&check.wakee) else {
+            self.aside(BEGAN);
             return;
         };
         let Some(curr) = self.align(cfs, check.queue.curr, Some(&check.curr)) else {
@@ -144,6 +146,57 @@ impl Replay {
             self.observe(curr, &check.curr.values, "current");
         }
         self.observe_queue(cfs, &check.queue, "check");
+        self.answer(cfs, (wakee, curr), check, need, window);
+    }
+
+    /// A check in which a task of a group takes part. The probe has the root queue's sums only: where both are on one queue,
+    /// that queue as it was rebuilt decides; between two levels the groups' weights would have to be known.
+    fn check_inside(
+        &mut self,
+        root: u64,
+        check: &Check,
+        need: Option<Resched>,
+        (wakee, curr): (Option<(EntityId, u64)>, Option<(EntityId, u64)>),
+        window: &mut Window,
+    ) {
+        if let Some((wakee, _)) = wakee {
+            self.requeued(wakee, &check.wakee.values);
+        }
+        self.observe_queue(root, &check.queue, "check");
+        window.already = match need {
+            Some(Resched::Full) => true,
+            Some(Resched::Lazy) => self.rules.kernel < Kernel::V7_2,
+            None => false,
+        };
+        let (Some((wakee, cfs)), Some((curr, of))) = (wakee, curr) else {
+            self.aside(GROUPS);
+            return;
+        };
+        let running = self.queues.get(&cfs).is_some_and(|queue| queue.rq.curr == Some(curr));
+        if cfs != of || !running || !self.e[wakee].on_rq {
+            if !window.already {
+                self.aside(GROUPS);
+            }
+            return;
+        }
+        self.blocked(cfs, curr, &check.curr.values);
+        self.observe(wakee, &check.wakee.values, "wakee");
+        if curr != wakee {
+            self.observe(curr, &check.curr.values, "current");
+        }
+        window.cfs = Some(cfs);
+        self.answer(cfs, (wakee, curr), check, need, window);
+    }
+
+    /// Puts the check to the model, on a copy: the records that follow go on with the queue as it is.
+    fn answer(
+        &mut self,
+        cfs: u64,
+        (wakee, curr): (EntityId, EntityId),
+        check: &Check,
+        need: Option<Resched>,
+        window: &mut Window,
+    ) {
         let policy = |number: u64| match number {
             3 => TaskPolicy::Batch,
             5 => TaskPolicy::Idle,
@@ -173,8 +226,16 @@ impl Replay {
 
     pub(super) fn check_out(&mut self, exec: usize) {
         let Some(window) = self.cpus[exec].window.take() else { return };
-        let Some((answer, rq, curr, after)) = window.answer else { return };
         let [cpu, wakee, running] = window.text;
+        let Some((answer, rq, curr, after)) = window.answer else {
+            if window.already {
+                let text = || {
+                    format!("cpu {cpu}: {wakee} woken, {running} to be rescheduled: kernel {:?}", window.seen)
+                };
+                self.add(|report| &mut report.preempt_already, window.seen.is_none(), text);
+            }
+            return;
+        };
         let text = || {
             let reason = answer.reason;
             let (kernel, model) = (window.seen, answer.resched());

@@ -264,9 +264,16 @@ impl Replay {
             save: returns && flags & 4 == 0,
         };
         let out = queue.rq.dequeue(&mut self.e, &self.rules, id, 0, flags);
+        if flags.delayed
+            && let Some(delayed) = self.info[id.index()].delayed.take()
+        {
+            let text = || format!("finished: kernel true, model {delayed}");
+            self.add(|report| &mut report.delayed, delayed, text);
+        }
         if self.rules.has(Feature::DelayDequeue) && flags.sleep && !flags.special && !flags.delayed {
             self.info[id.index()].delayed = Some(out.delayed);
         }
+        let Some(queue) = self.queues.get_mut(&cfs) else { return };
         if self.rules.kernel.is_eevdf() || !returns {
             self.info[id.index()].detached = !flags.sleep;
             return;

@@ -208,7 +208,7 @@ impl Replay {
             && named.values.on_rq
         {
             self.take_from(id);
-            self.info[id.index()].cfs = Some(cfs);
+            (self.info[id.index()].cfs, self.info[id.index()].touched) = (Some(cfs), false);
             self.observe(id, &named.values, "adopted");
             let queue = self.queues.get_mut(&cfs)?;
             queue.rq.adopt(&mut self.e, &self.rules, id, true);
