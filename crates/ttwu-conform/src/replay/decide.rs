@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// A known entity and the queue that it is on.
+type Located = Option<(EntityId, u64)>;
+
 impl Replay {
     pub(super) fn pick_in(
         &mut self,
@@ -156,7 +159,7 @@ impl Replay {
         root: u64,
         check: &Check,
         need: Option<Resched>,
-        (wakee, curr): (Option<(EntityId, u64)>, Option<(EntityId, u64)>),
+        (wakee, curr): (Located, Located),
         window: &mut Window,
     ) {
         if let Some((wakee, _)) = wakee {
