@@ -9,6 +9,7 @@ mod entity;
 mod features;
 mod kernel;
 mod machine;
+mod mutation;
 mod pelt;
 mod policy;
 mod preempt;

@@ -161,6 +161,10 @@ impl Replay {
                 queue.rq.requeue_delayed(&mut self.e, &self.rules, id, 0);
                 (queue.touched, self.info[id.index()].touched) = (true, true);
             }
+            if let Some(delayed) = self.info[id.index()].delayed.take() {
+                let text = || format!("woken: kernel true, model {delayed}");
+                self.add(|report| &mut report.delayed, delayed, text);
+            }
             return;
         }
         if self.e[id].on_rq {

@@ -1,6 +1,7 @@
 //! CFS, v5.5–v6.1: slices, placement, pick.
 
 use super::{CfsRq, QueueRules, before};
+use crate::mutation::{Mutation, broken};
 use crate::{Entities, EntityId, Feature, Kernel, LoadWeight, Tunables, calc_delta, calc_delta_fair};
 use std::cmp::Ordering;
 
@@ -77,7 +78,7 @@ impl CfsRq {
         let slept = now.wrapping_sub(entity.exec_start) as i64;
         // A comparison of virtual times half the range apart would turn round.
         let long = rules.kernel >= Kernel::V6_1 && entity.exec_start != 0 && slept > LONG_SLEEP_NS;
-        if long || before(entity.vruntime, vruntime) {
+        if long || before(entity.vruntime, vruntime) || broken(Mutation::PlacementResets) {
             entity.vruntime = vruntime;
         }
     }
@@ -106,7 +107,8 @@ impl CfsRq {
             return Ordering::Less;
         }
         let granularity = calc_delta_fair(rules.tunables.wakeup_granularity_ns, e[id].load);
-        if lead > granularity as i64 { Ordering::Greater } else { Ordering::Equal }
+        let at_least = broken(Mutation::LeadInclusive) && lead == granularity as i64;
+        if lead > granularity as i64 || at_least { Ordering::Greater } else { Ordering::Equal }
     }
 
     /// Models: pick_next_entity(), v5.5–v6.1.

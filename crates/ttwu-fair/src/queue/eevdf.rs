@@ -2,6 +2,7 @@
 
 use super::tree::NIL;
 use super::{CfsRq, EnqueueFlags, Protect, QueueRules, Resched, SwitchIn, before};
+use crate::mutation::{Mutation, broken};
 use crate::{Entities, EntityId, Feature, Kernel, LoadWeight};
 
 /// A lag as service (lag · weight) under another weight, towards zero.
@@ -93,7 +94,7 @@ impl CfsRq {
             return self.zero_vruntime;
         }
         // The division truncates; from v6.6 on it is made a floor.
-        if sum < 0 && rules.kernel >= Kernel::V6_6 {
+        if sum < 0 && rules.kernel >= Kernel::V6_6 && !broken(Mutation::TruncatedAverage) {
             sum = sum.wrapping_sub(weight - 1);
         }
         self.zero_vruntime.wrapping_add((sum / weight) as u64)
@@ -115,7 +116,8 @@ impl CfsRq {
     /// Models: vruntime_eligible(), EEVDF-2023-04–v7.2.
     fn eligible_at(&self, totals: (i64, i64), vruntime: u64) -> bool {
         let (sum, weight) = totals;
-        sum >= self.key(vruntime).wrapping_mul(weight)
+        let bound = self.key(vruntime).wrapping_mul(weight);
+        if broken(Mutation::StrictEligibility) { sum > bound } else { sum >= bound }
     }
 
     /// Has `id` not had more than its share?
@@ -143,7 +145,7 @@ impl CfsRq {
 
     fn clamped_lag(&mut self, e: &Entities, rules: &QueueRules, id: EntityId) -> (i64, i64) {
         let lag = self.average_moving(e, rules).wrapping_sub(e[id].vruntime) as i64;
-        let limit = self.lag_limit(e, rules, id);
+        let limit = if broken(Mutation::UnclampedLag) { i64::MAX } else { self.lag_limit(e, rules, id) };
         (lag, lag.clamp(-limit, limit))
     }
 
@@ -212,6 +214,9 @@ impl CfsRq {
         let load = self.sum_weight + running;
         let unit = self.sum_unit(rules, e[id].load);
         // Joining moves the average; the lag is widened so that it comes out right after that.
+        if broken(Mutation::LagNotWidened) {
+            return lag;
+        }
         let lag = lag.wrapping_mul(load + unit) / load.max(1);
         if rules.kernel >= Kernel::V7_2 && unit > load {
             self.move_zero(lag.wrapping_neg());
@@ -223,7 +228,8 @@ impl CfsRq {
     ///
     /// Models: update_deadline(), EEVDF-2023-04–v7.2.
     pub(super) fn update_deadline(&mut self, e: &mut Entities, rules: &QueueRules, id: EntityId) -> bool {
-        if before(e[id].vruntime, e[id].deadline) {
+        let late = broken(Mutation::LateRenewal) && e[id].vruntime == e[id].deadline;
+        if before(e[id].vruntime, e[id].deadline) || late {
             return false;
         }
         if rules.kernel >= Kernel::V6_6 && !e[id].custom_slice {
@@ -310,7 +316,7 @@ impl CfsRq {
                 } else {
                     rules.tunables.base_slice_unscaled_ns
                 };
-                let window = window.min(own);
+                let window = if broken(Mutation::WideWindow) { own } else { window.min(own) };
                 let entity = &mut e[id];
                 entity.vprot = entity.deadline;
                 if window != own {
@@ -550,9 +556,13 @@ impl CfsRq {
             }
             node = links.right;
         }
+        let tie =
+            |a: EntityId, b: EntityId| broken(Mutation::RunningWinsTie) && e[a].deadline == e[b].deadline;
         match (best, curr) {
             (None, curr) => curr,
-            (Some(best), Some(curr)) if before(e[curr].deadline, e[best].deadline) => Some(curr),
+            (Some(best), Some(curr)) if before(e[curr].deadline, e[best].deadline) || tie(curr, best) => {
+                Some(curr)
+            }
             (best, _) => best,
         }
     }

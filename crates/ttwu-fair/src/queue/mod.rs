@@ -16,6 +16,7 @@ mod tests;
 
 pub(crate) use tree::{Node, before};
 
+use crate::mutation::{Mutation, broken};
 use crate::{
     Entities, EntityId, Feature, FeatureSet, Kernel, LoadWeight, NICE_0_LOAD, Policy, SchedEntity, Tunables,
     calc_delta_fair,
@@ -291,7 +292,7 @@ impl CfsRq {
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return,
         };
-        if before(self.zero_vruntime, least) {
+        if before(self.zero_vruntime, least) || broken(Mutation::MinimumGoesBack) {
             self.move_zero(least.wrapping_sub(self.zero_vruntime) as i64);
         }
     }
@@ -386,7 +387,10 @@ impl CfsRq {
                 self.update_lag(e, rules, id);
             }
             let may_delay = flags.sleep && !flags.special && !flags.delayed && !e[id].sched_delayed;
-            if may_delay && rules.has(Feature::DelayDequeue) && !self.eligible(e, rules, id) {
+            if may_delay
+                && rules.has(Feature::DelayDequeue)
+                && (!self.eligible(e, rules, id) || broken(Mutation::DelayAlways))
+            {
                 e[id].sched_delayed = true;
                 return Dequeued { delayed: true, resched };
             }

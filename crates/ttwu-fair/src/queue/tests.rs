@@ -560,3 +560,71 @@ fn the_posted_descent_misses_an_earlier_deadline_on_the_left() {
     }
     assert!(wrong > 0, "the posted pick was inexact");
 }
+
+#[test]
+fn boundaries_are_where_the_kernel_has_them() {
+    // A lead of just the granularity does not preempt.
+    let mut bench = Bench::new("linux-6.1");
+    let (a, b, c) = (bench.add(0, 4_000_000, 0), bench.add(0, 0, 0), bench.add(0, u64::MAX, 0));
+    assert_eq!(CfsRq::lead(&bench.e, &bench.rules, a, b), std::cmp::Ordering::Equal);
+    assert_eq!(CfsRq::lead(&bench.e, &bench.rules, a, c), std::cmp::Ordering::Greater);
+    assert_eq!(CfsRq::lead(&bench.e, &bench.rules, b, a), std::cmp::Ordering::Less);
+    // The least virtual time stays when a sleeper is placed before it.
+    bench.queue.enqueue(&mut bench.e, &bench.rules, a, bench.now, EnqueueFlags::default());
+    bench.switch();
+    bench.advance(1_000_000);
+    bench.wake(b);
+    bench.advance(1);
+    assert_eq!(bench.queue.zero_vruntime(), 5_000_000);
+    // Lag ends at its limit: three slices of being alone ahead leave two.
+    let (mut bench, a, b) = duel("linux-6.6", 0, 0, 0);
+    bench.wake(b);
+    bench.e[a].deadline = 100_000_000;
+    bench.advance(90_000_000);
+    bench.queue.dequeue(&mut bench.e, &bench.rules, a, bench.now, SLEEP);
+    assert_eq!(bench.e[a].vlag, -6_000_000);
+    // A window as long as the shortest slice that waits.
+    let mut bench = Bench::new("linux-7.2");
+    let short = bench.put(0, 100, 1_000_000);
+    bench.queue.remove(&mut bench.e, &bench.rules, short);
+    bench.e[short].slice = 1_000_000;
+    bench.queue.insert(&mut bench.e, &bench.rules, short);
+    let long = bench.put(0, 0, 2_800_000);
+    bench.run(long);
+    assert_eq!(bench.e[long].vprot, 1_000_000);
+    // Equals stay in the order in which they came.
+    for policy in ALL {
+        let mut bench = Bench::new(policy);
+        let ids: Vec<EntityId> = (0..9).map(|_| bench.put(0, 1000, 2000)).collect();
+        assert_eq!(bench.queue.queued(&bench.e).collect::<Vec<_>>(), ids, "{policy}");
+    }
+    // Of equal deadlines the one that waits is picked, not the one that runs.
+    for policy in ["linux-6.12", "linux-7.2"] {
+        let mut bench = Bench::new(policy);
+        let (a, b) = (bench.put(0, 1000, 5000), bench.put(0, 1000, 5000));
+        bench.run(a);
+        CfsRq::cancel_protection(&mut bench.e, &bench.rules, a);
+        assert_eq!(bench.queue.pick(&bench.e, &bench.rules), Some(b), "{policy}");
+    }
+    // A task that blocks at the average leaves at once.
+    let (mut bench, a, b) = duel("linux-6.12", 1_000_000, 0, 0);
+    bench.wake(b);
+    assert!(!bench.queue.dequeue(&mut bench.e, &bench.rules, a, bench.now, SLEEP).delayed);
+}
+
+#[test]
+fn broken_rules_are_noticed() {
+    let checks: [fn(); 8] = [
+        averages_round_down_since_v6_6,
+        lag_is_widened_on_placement,
+        cfs_sleepers_preempt_by_their_credit,
+        eevdf_two_tasks,
+        a_task_that_blocks_past_its_share_stays_queued,
+        boundaries_are_where_the_kernel_has_them,
+        picks_equal_a_search_of_everything,
+        sums_and_trees_stay_consistent,
+    ];
+    for mutation in Mutation::ALL {
+        assert!(mutation.is_caught(&checks), "{mutation:?} goes unnoticed");
+    }
+}

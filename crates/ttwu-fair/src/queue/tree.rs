@@ -7,6 +7,7 @@
 //! Every node knows the extremes of its subtree. All of them are kept in every generation: a pick reads only its own.
 
 use crate::entity::Entities;
+use crate::mutation::{Mutation, broken};
 
 /// No node.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -114,7 +115,7 @@ impl Tree {
         let (mut parent, mut at, mut is_leftmost, mut left) = (NIL, self.root, true, true);
         while at != NIL {
             parent = at;
-            left = before(key, self.key(e, at));
+            left = before(key, self.key(e, at)) || (broken(Mutation::TieGoesFirst) && key == self.key(e, at));
             if left {
                 at = e.node(at).left;
             } else {
@@ -152,7 +153,7 @@ impl Tree {
         } else {
             self.splice_successor(e, id, node)
         };
-        if parent != NIL {
+        if parent != NIL && !broken(Mutation::StaleSubtree) {
             Self::refresh_upwards(e, parent);
         }
         *e.node_mut(id) = Node::DETACHED;
