@@ -157,7 +157,28 @@ impl Analyser {
         u64::MAX
     }
 
+    /// Do only perf's own folds run, which keep state of their own? Then the timeline is not needed.
+    fn only_perf(&self) -> bool {
+        self.latency.is_none()
+            && self.placement.is_none()
+            && self.cpus.is_none()
+            && self.migrations.is_none()
+            && self.switches.is_none()
+            && self.irqs.is_none()
+            && self.wakers.is_none()
+            && self.timehist.is_none()
+    }
+
     fn step(&mut self, events: &[Event], strings: &Strings, tasks: &TaskTable) {
+        if self.only_perf() {
+            let moment = Moment { timeline: &self.timeline, strings, tasks };
+            for event in events {
+                self.counts.add(event);
+                observe(&mut self.perf_latency, &moment, event);
+                observe(&mut self.perf_timehist, &moment, event);
+            }
+            return;
+        }
         for event in events {
             self.counts.add(event);
             self.timeline.step(event);

@@ -135,6 +135,9 @@ impl Resolver {
         let event = &raw.event;
         self.continuity.check(event, health);
         let tasks = event.kind.tasks();
+        if let Some(resolved) = self.resolve_known(raw, tasks) {
+            return resolved;
+        }
         if let EventKind::Fork { child, .. } = event.kind {
             self.begin(child, Some(event.at));
         }
@@ -165,6 +168,40 @@ impl Resolver {
             }
         }
         resolved
+    }
+
+    /// The common case, which is nearly all of a recording: every task is known, alive and named as before, and the event
+    /// begins or ends none, so that each pid is looked up once and nothing is written down.
+    #[inline]
+    fn resolve_known(&self, raw: &RawEvent, tasks: [Option<Pid>; 2]) -> Option<Event> {
+        let event = &raw.event;
+        if matches!(event.kind, EventKind::Fork { .. } | EventKind::WakeupNew { .. } | EventKind::Exit { .. })
+        {
+            return None;
+        }
+        let by = self.known(event.by, None)?;
+        // In the order in which `map_tasks` asks: the emitting task first.
+        let mut found = [by; 3];
+        for (index, pid) in tasks.into_iter().enumerate() {
+            if let Some(pid) = pid {
+                found[index + 1] = self.known(pid, raw.names[index])?;
+            }
+        }
+        let mut next = 0;
+        Some(event.map_tasks(|_| {
+            next += 1;
+            found[next - 1]
+        }))
+    }
+
+    #[inline]
+    fn known(&self, pid: Pid, name: Option<StrId>) -> Option<TaskId> {
+        if pid == Pid::IDLE {
+            return Some(TaskId::IDLE);
+        }
+        let slot = self.by_pid.get(usize::try_from(pid.number()).ok()?)?.as_ref()?;
+        let same_name = name.is_none() || slot.name == name;
+        (slot.life == Life::Alive && same_name).then_some(slot.task)
     }
 
     fn has_lived(&mut self, pid: Pid) -> bool {
