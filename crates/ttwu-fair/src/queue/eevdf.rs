@@ -162,6 +162,31 @@ impl CfsRq {
         };
     }
 
+    /// Virtual time, deadline and end of protection of a queued entity under another weight: its lag and what is left of its
+    /// request are kept as service.
+    ///
+    /// Models: reweight_eevdf(), rescale_entity(), v6.6–v7.2.
+    pub(super) fn rescaled(
+        &mut self,
+        e: &Entities,
+        rules: &QueueRules,
+        id: EntityId,
+        load: LoadWeight,
+    ) -> (u64, u64, u64) {
+        let average = self.average_moving(e, rules);
+        let entity = e[id];
+        let scale = |distance: i64| scale_lag(distance, entity.load, load);
+        let mut lag = average.wrapping_sub(entity.vruntime) as i64;
+        if rules.kernel >= Kernel::V6_12 {
+            let limit = self.lag_limit(e, rules, id);
+            lag = lag.clamp(-limit, limit);
+        }
+        let vruntime = average.wrapping_sub(scale(lag) as u64);
+        let moved = |time: u64| average.wrapping_add(scale(time.wrapping_sub(average) as i64) as u64);
+        let protected = rules.kernel >= Kernel::V7_2 && Self::is_protected(e, rules, id);
+        (vruntime, moved(entity.deadline), if protected { moved(entity.vprot) } else { entity.vprot })
+    }
+
     /// Models: finish_delayed_dequeue_entity(), v6.12–v7.2.
     pub(super) fn finish_delayed(&mut self, e: &mut Entities, rules: &QueueRules, id: EntityId) {
         let entity = &mut e[id];

@@ -530,6 +530,41 @@ impl CfsRq {
         e[id].load = load;
     }
 
+    /// Changes the weight of a group's entity, wherever it is: its shares are computed anew.
+    ///
+    /// Models: reweight_entity(), reweight_eevdf(), rescale_entity(), v5.5–v7.2. Written from the specification: no recording
+    /// shows these changes.
+    pub fn reweight_group(
+        &mut self,
+        e: &mut Entities,
+        rules: &QueueRules,
+        id: EntityId,
+        now: u64,
+        load: LoadWeight,
+    ) -> Option<Resched> {
+        if !e[id].on_rq {
+            Self::reweight_unqueued(e, rules, id, load);
+            return None;
+        }
+        let resched = if self.curr == Some(id) { self.update_curr(e, rules, now) } else { None };
+        let rescaled = (rules.kernel >= Kernel::V6_6).then(|| self.rescaled(e, rules, id, load));
+        let in_tree = self.curr != Some(id);
+        if in_tree {
+            self.remove(e, rules, id);
+        }
+        self.account_dequeue(e, id);
+        if let Some((vruntime, deadline, vprot)) = rescaled {
+            (e[id].vruntime, e[id].deadline, e[id].vprot) = (vruntime, deadline, vprot);
+        }
+        e[id].load = load;
+        self.account_enqueue(e, id);
+        if in_tree {
+            self.insert(e, rules, id);
+        }
+        self.update_min_vruntime(e, rules);
+        resched
+    }
+
     /// Changes a queued task's weight or policy: out, changed, in again, as the kernel does it.
     ///
     /// Models: set_user_nice(), __sched_setscheduler(), v5.5–v7.2.

@@ -613,6 +613,27 @@ fn boundaries_are_where_the_kernel_has_them() {
 }
 
 #[test]
+fn shares_change_at_equal_service() {
+    for (policy, vruntime, deadline) in [
+        ("linux-6.1", 3_000_000, 9_000_000),
+        ("eevdf-2023-04", 3_000_000, 9_000_000),
+        // The average is 2 ms; lag -1 ms and 7 ms of deadline double with half the weight.
+        ("linux-6.6", 4_000_000, 16_000_000),
+        ("linux-6.12", 4_000_000, 16_000_000),
+        ("linux-7.2", 4_000_000, 16_000_000),
+    ] {
+        let mut bench = Bench::new(policy);
+        bench.put(0, 1_000_000, 4_000_000);
+        let group = bench.put(0, 3_000_000, 9_000_000);
+        let half = LoadWeight::of_sum(NICE_0_LOAD / 2);
+        bench.queue.reweight_group(&mut bench.e, &bench.rules, group, bench.now, half);
+        assert_eq!((bench.e[group].vruntime, bench.e[group].deadline), (vruntime, deadline), "{policy}");
+        assert_eq!(bench.queue.load().weight(), NICE_0_LOAD * 3 / 2, "{policy}");
+        bench.queue.tree.check(&bench.e);
+    }
+}
+
+#[test]
 fn broken_rules_are_noticed() {
     let checks: [fn(); 8] = [
         averages_round_down_since_v6_6,
