@@ -145,7 +145,10 @@ fn render(marks: &Marks, inside: &str, outside: &str) -> String {
          idle checks to be equal too; `target` is\n`wake_affine`'s choice; `wakelist` the queueing decision; `slowpath` fork \
          and exec, where the recording's layout has what they\nread. A miss is a *race* when one value that the kernel reads \
          without a lock, altered, explains it; *unexplained* when none\ndoes; *not examined* where the data cannot tell. No \
-         decision is left out except selections whose snapshot lacks a CPU.\n\n",
+         selection is left out except those whose snapshot lacks a CPU.\n\nFor queues, every run queue is rebuilt from its \
+         events and compared with the recorded sums (`rebuilt`); picks count where more\nthan one entity is queued; values are \
+         compared one step at a time and then set to the recorded ones; `preempt_already` is the\nearly return of a check \
+         whose task was to be rescheduled anyway. What is set aside, is so by the test named beside its count.\n\n",
     );
     let _ = write!(out, "## All recordings\n\n{outside}\n\n## The repository's recordings\n\n{inside}\n\n");
     out.push_str("## What no recording exercises\n\nUntested against a kernel: ");

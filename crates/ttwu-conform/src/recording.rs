@@ -76,7 +76,8 @@ impl Recording {
     }
 
     /// The trace file with the probes' records.
-    pub(crate) fn trace(&self) -> PathBuf {
+    #[must_use]
+    pub fn trace(&self) -> PathBuf {
         self.path.join("trace.dat.zst")
     }
 

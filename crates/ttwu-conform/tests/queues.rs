@@ -54,3 +54,16 @@ fn preemptions_of_6_1_agree() {
         &[("rebuilt", 25023, 25023), ("pick_schedule", 5304, 5304), ("preempt", 1960, 1960)],
     );
 }
+
+/// The recordings in the repository, everywhere: one of CFS, one of EEVDF.
+#[test]
+fn the_repository_recordings_all_agree() {
+    for (name, picks, preemptions) in [("6.1-b-nice", 1500, 614), ("6.12-b-hackbench-P1", 437, 331)] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
+        let report = queues(&Recording::open(&path).expect(name)).expect(name);
+        for (what, score) in report.scores() {
+            assert_eq!(score.agree, score.total, "{name}: {what}: {:?}", score.examples);
+        }
+        assert_eq!((report.pick_schedule.total, report.preempt.total), (picks, preemptions), "{name}");
+    }
+}

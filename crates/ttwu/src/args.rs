@@ -283,7 +283,7 @@ pub(crate) struct Policy {
 /// `ttwu conform`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A recording is a folder with decisions.jsonl.zst and the kernel's description in state/.\n\nExample:\n  ttwu conform recordings/*"
+    after_help = "A recording is a folder with decisions.jsonl.zst and the kernel's description in state/.\n\nExample:\n  ttwu conform recordings/*/"
 )]
 pub(crate) struct Conform {
     /// Folders with recorded decisions
