@@ -26,9 +26,9 @@ fn preemptions_of_6_12_all_agree() {
             ("pick_wakeup", 1490, 1490),
             ("preempt", 1498, 1498),
             ("preempt_already", 1560, 1560),
-            ("vruntime", 23775, 23775),
-            ("deadline", 23775, 23775),
-            ("vlag", 23775, 23775),
+            ("vruntime", 23774, 23774),
+            ("deadline", 23774, 23774),
+            ("vlag", 23774, 23774),
             ("slice_end", 8969, 8969),
         ],
     );
@@ -42,7 +42,7 @@ fn idle_policy_of_7_2_agrees() {
             ("rebuilt", 11449, 11449),
             ("pick_schedule", 2357, 2357),
             ("preempt", 1075, 1075),
-            ("vprot", 11700, 11700),
+            ("vprot", 11699, 11699),
         ],
     );
 }
