@@ -29,7 +29,10 @@ fn preemptions_of_6_12_all_agree() {
             ("vruntime", 23774, 23774),
             ("deadline", 23774, 23774),
             ("vlag", 23774, 23774),
+            ("zero", 14564, 14564),
             ("slice_end", 8969, 8969),
+            ("tick", 7216, 7216),
+            ("delayed", 3018, 3018),
         ],
     );
 }
@@ -51,7 +54,12 @@ fn idle_policy_of_7_2_agrees() {
 fn preemptions_of_6_1_agree() {
     check(
         "6.1-b-preempt",
-        &[("rebuilt", 25023, 25023), ("pick_schedule", 5304, 5304), ("preempt", 1960, 1960)],
+        &[
+            ("rebuilt", 25023, 25023),
+            ("pick_schedule", 5304, 5304),
+            ("preempt", 1960, 1960),
+            ("vruntime", 24945, 24945),
+        ],
     );
 }
 

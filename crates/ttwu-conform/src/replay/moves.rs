@@ -183,9 +183,14 @@ impl Replay {
         let enqueue = EnqueueFlags { wakeup: flags & 1 != 0, migrated, initial };
         let Some(queue) = self.queues.get_mut(&cfs) else { return };
         // On a queue that is not known its place cannot be told.
-        self.info[id.index()].known &= queue.complete && queue.matched;
+        let told = queue.complete && queue.matched;
+        let untold = self.info[id.index()].known && !told;
+        self.info[id.index()].known &= told;
         queue.rq.enqueue(&mut self.e, &self.rules, id, 0, enqueue);
         (queue.touched, self.info[id.index()].touched) = (true, true);
+        if untold {
+            *self.report.set_aside.entry(BEGAN).or_default() += 1;
+        }
         let running = !named.group && self.cpus.iter().any(|cpu| cpu.current == named.pid);
         if running && queue.rq.curr.is_none() {
             let now = self.e[id].exec_start;

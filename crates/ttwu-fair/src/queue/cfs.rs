@@ -38,11 +38,8 @@ impl CfsRq {
     #[must_use]
     pub fn share(&self, e: &Entities, id: EntityId, period: u64) -> u64 {
         let entity = &e[id];
-        let load = if entity.on_rq {
-            self.load
-        } else {
-            LoadWeight::of_sum(self.load.weight() + entity.load.weight())
-        };
+        let load =
+            if entity.on_rq { self.load() } else { LoadWeight::of_sum(self.load + entity.load.weight()) };
         calc_delta(period, entity.load.weight(), load)
     }
 

@@ -67,7 +67,13 @@ impl QueueRules {
         if self.kernel < Kernel::V7_2 || load.weight() == 0 {
             return calc_delta_fair(wall, load);
         }
-        (u128::from(wall) * u128::from(NICE_0_LOAD) / u128::from(load.weight())) as u64
+        if load.weight() == NICE_0_LOAD {
+            return wall;
+        }
+        match wall.checked_mul(NICE_0_LOAD) {
+            Some(product) => product / load.weight(),
+            None => (u128::from(wall) * u128::from(NICE_0_LOAD) / u128::from(load.weight())) as u64,
+        }
     }
 }
 
@@ -127,8 +133,8 @@ pub struct CfsRq {
     pub last: Option<EntityId>,
     /// Yielded; to be passed over (CFS).
     pub skip: Option<EntityId>,
-    /// Sum of weights, scaled up, the running entity's included.
-    load: LoadWeight,
+    /// Sum of weights, scaled up, the running entity's included. Its reciprocal is computed when it is asked for.
+    load: u64,
     nr_queued: u32,
     nr_idle: u32,
     /// The point from which virtual times are measured: `min_vruntime` up to v6.6, `zero_vruntime` after.
@@ -154,7 +160,7 @@ impl CfsRq {
             next: None,
             last: None,
             skip: None,
-            load: LoadWeight::of_sum(0),
+            load: 0,
             nr_queued: 0,
             nr_idle: 0,
             // The kernel's start value: soon enough before the wrap to find mistakes early.
@@ -181,7 +187,7 @@ impl CfsRq {
     /// Sum of the weights queued.
     #[must_use]
     pub const fn load(&self) -> LoadWeight {
-        self.load
+        LoadWeight::of_sum(self.load)
     }
 
     /// `min_vruntime` up to v6.6, `zero_vruntime` after.
@@ -421,13 +427,13 @@ impl CfsRq {
     }
 
     fn account_enqueue(&mut self, e: &Entities, id: EntityId) {
-        self.load = LoadWeight::of_sum(self.load.weight() + e[id].load.weight());
+        self.load += e[id].load.weight();
         self.nr_queued += 1;
         self.nr_idle += u32::from(e[id].is_idle());
     }
 
     fn account_dequeue(&mut self, e: &Entities, id: EntityId) {
-        self.load = LoadWeight::of_sum(self.load.weight() - e[id].load.weight());
+        self.load -= e[id].load.weight();
         self.nr_queued -= 1;
         self.nr_idle -= u32::from(e[id].is_idle());
     }

@@ -134,7 +134,8 @@ impl Tree {
         if is_leftmost {
             self.leftmost = id;
         }
-        Self::refresh_upwards(e, id);
+        Self::refresh(e, id);
+        Self::refresh_upwards(e, parent);
         self.fix_insert(e, id);
     }
 
@@ -146,7 +147,8 @@ impl Tree {
             self.leftmost = self.next(e, id).unwrap_or(NIL);
         }
         // (child, parent): where a black may be missing after the splice.
-        let (child, parent, lost_black) = if node.left == NIL || node.right == NIL {
+        let two_children = node.left != NIL && node.right != NIL;
+        let (child, parent, lost_black) = if !two_children {
             let child = if node.left == NIL { node.right } else { node.left };
             self.replace(e, id, child);
             (child, node.parent, !node.red)
@@ -154,7 +156,12 @@ impl Tree {
             self.splice_successor(e, id, node)
         };
         if parent != NIL && !broken(Mutation::StaleSubtree) {
-            Self::refresh_upwards(e, parent);
+            if two_children {
+                // The heir stands in a place that it knows nothing of yet.
+                Self::refresh_to_root(e, parent);
+            } else {
+                Self::refresh_upwards(e, parent);
+            }
         }
         *e.node_mut(id) = Node::DETACHED;
         if lost_black {
@@ -302,16 +309,24 @@ impl Tree {
         Self::refresh(e, up);
     }
 
+    /// Recomputes from `id` up to the root, or to the first node that knew it already: what stands above that follows from it.
     fn refresh_upwards(e: &mut Entities, mut id: u32) {
+        while id != NIL && Self::refresh(e, id) {
+            id = e.node(id).parent;
+        }
+    }
+
+    /// Recomputes all the way to the root.
+    fn refresh_to_root(e: &mut Entities, mut id: u32) {
         while id != NIL {
             Self::refresh(e, id);
             id = e.node(id).parent;
         }
     }
 
-    /// Recomputes what `id` knows of its subtree.
-    fn refresh(e: &mut Entities, id: u32) {
-        let entity = e.at(id);
+    /// Recomputes what `id` knows of its subtree. Did it change?
+    fn refresh(e: &mut Entities, id: u32) -> bool {
+        let entity = *e.at(id);
         let mut node = entity.node;
         (node.min_deadline, node.min_vruntime) = (entity.deadline, entity.vruntime);
         (node.min_slice, node.max_slice) = (entity.slice, entity.slice);
@@ -326,7 +341,9 @@ impl Tree {
             node.min_slice = node.min_slice.min(below.min_slice);
             node.max_slice = node.max_slice.max(below.max_slice);
         }
+        let changed = node != entity.node;
         *e.node_mut(id) = node;
+        changed
     }
 }
 
