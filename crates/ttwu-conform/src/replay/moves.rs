@@ -184,12 +184,13 @@ impl Replay {
         let Some(queue) = self.queues.get_mut(&cfs) else { return };
         // On a queue that is not known its place cannot be told.
         let told = queue.complete && queue.matched;
+        let why = if queue.complete { SUMS } else { BEGAN };
         let untold = self.info[id.index()].known && !told;
         self.info[id.index()].known &= told;
         queue.rq.enqueue(&mut self.e, &self.rules, id, 0, enqueue);
         (queue.touched, self.info[id.index()].touched) = (true, true);
         if untold {
-            *self.report.set_aside.entry(BEGAN).or_default() += 1;
+            *self.report.set_aside.entry(why).or_default() += 1;
         }
         let running = !named.group && self.cpus.iter().any(|cpu| cpu.current == named.pid);
         if running && queue.rq.curr.is_none() {
