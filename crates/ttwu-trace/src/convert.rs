@@ -5,6 +5,7 @@
 
 use crate::{Chunk, ReadError, TraceStream};
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use ttwu_model::{TraceHealth, TraceMeta, TraceParts};
@@ -154,17 +155,30 @@ pub fn convert(input: &Path, output: &Path, target: Target) -> Result<ConvertSum
     if target == Target::Parquet {
         return crate::parquet_tables::convert_to_directory(stream, output);
     }
-    let file = new_file(directory_of(output)).map_err(failed)?;
-    let out = BufWriter::with_capacity(1 << 20, file.reopen().map_err(failed)?);
-    let writer: Box<dyn TraceWriter> = match target {
-        Target::Ttwu => Box::new(crate::TtwuWriter::new(out, stream.meta()).map_err(failed)?),
-        Target::Perfetto => Box::new(crate::PerfettoWriter::new(out, stream.meta()).map_err(failed)?),
-        Target::Chrome => Box::new(crate::ChromeWriter::new(out).map_err(failed)?),
-        Target::Parquet => unreachable!("handled above"),
-    };
+    // A pipe or device is written as it comes: a file put in its place would destroy it.
+    if std::fs::metadata(output).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let out = File::options().write(true).open(output).map_err(failed)?;
+        let writer = file_writer(target, out, &stream).map_err(failed)?;
+        return pump(stream, writer, output);
+    }
+    // The file itself, not a link to it, is replaced.
+    let place = output.canonicalize().unwrap_or_else(|_| output.to_owned());
+    let file = new_file(directory_of(&place)).map_err(failed)?;
+    let writer = file.reopen().and_then(|out| file_writer(target, out, &stream)).map_err(failed)?;
     let summary = pump(stream, writer, output)?;
-    file.persist(output).map_err(|error| failed(error.error))?;
+    file.persist(place).map_err(|error| failed(error.error))?;
     Ok(summary)
+}
+
+/// The writer of a format that is one file.
+fn file_writer(target: Target, out: File, stream: &TraceStream) -> io::Result<Box<dyn TraceWriter>> {
+    let out = BufWriter::with_capacity(1 << 20, out);
+    Ok(match target {
+        Target::Ttwu => Box::new(crate::TtwuWriter::new(out, stream.meta())?),
+        Target::Perfetto => Box::new(crate::PerfettoWriter::new(out, stream.meta())?),
+        Target::Chrome => Box::new(crate::ChromeWriter::new(out)?),
+        Target::Parquet => unreachable!("a folder of files, not one"),
+    })
 }
 
 /// The directory that a path is in.
@@ -248,6 +262,22 @@ mod tests {
         assert_eq!(text.lines().count() as u64, summary.events_out + 3);
         let slices = text.matches(r#""ph":"X""#).count();
         assert!((800..1764).contains(&slices), "{slices} slices of 1764 switches, idle ones not drawn");
+    }
+
+    #[test]
+    fn links_and_devices_stay_what_they_are() {
+        let Some(input) = ttwu_testing::shared("traces/own/hs-pipe.data") else { return };
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file.ttwu"), directory.path().join("link.ttwu"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let summary = convert(&input, &link, Target::Ttwu).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(summary.bytes_out, std::fs::metadata(&file).unwrap().len());
+        let null = directory.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &null).unwrap();
+        assert_eq!(convert(&input, &null, Target::Ttwu).unwrap().bytes_out, summary.bytes_out);
+        assert!(null.is_symlink() && !std::fs::metadata(&null).unwrap().is_file());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::Path;
 
 /// How much of an input a probe sees. Text formats may begin with a long header, and HTML with its style sheets.
-const HEAD_LEN: u64 = 64 << 10;
+pub(crate) const HEAD_LEN: u64 = 64 << 10;
 
 /// The formats that ttwu reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,11 +112,22 @@ pub fn detect(input: &Input) -> Result<Format, ReadError> {
 
 fn file_reader(input: &Input) -> Result<&'static FileReader, ReadError> {
     let bytes = input.bytes(0, HEAD_LEN)?;
-    let head = Head { bytes: &bytes, len: input.len() };
-    FILES.iter().find(|reader| (reader.probe)(&head)).ok_or_else(|| {
-        let hint = format!("{} {}; ttwu reads {}", input.name(), looks_like(&head), EXPECTED);
+    reader_of(&Head { bytes: &bytes, len: input.len() }, input.name())
+}
+
+fn reader_of(head: &Head<'_>, name: &str) -> Result<&'static FileReader, ReadError> {
+    FILES.iter().find(|reader| (reader.probe)(head)).ok_or_else(|| {
+        let hint = format!("{name} {}; ttwu reads {EXPECTED}", looks_like(head));
         ReadError::UnknownFormat { hint }
     })
+}
+
+/// Is this the beginning of something that can be read, wrapped or not, when nobody knows yet how much follows?
+pub(crate) fn expect_known(head: &[u8], name: &str) -> Result<(), ReadError> {
+    if crate::unwrap::Wrapping::detect(head).is_some() {
+        return Ok(());
+    }
+    reader_of(&Head { bytes: head, len: u64::MAX }, name).map(drop)
 }
 
 pub(crate) fn open_path(path: &Path) -> Result<(Format, Box<dyn Decoder>, Source), ReadError> {
@@ -221,6 +232,21 @@ mod tests {
         check(&[0; 100], "begins with 100 zero bytes");
         check(b"Dear all,\nhello", "is text that is no trace's, beginning with \"Dear all,\"");
         check(&[1, 2, 3, 0xff, 0xfe], "begins with the bytes [01, 02, 03, ff, fe]");
+    }
+
+    #[test]
+    fn a_device_without_end_is_refused_by_its_beginning() {
+        let Err(error) = open_path(Path::new("/dev/zero")) else { panic!("opened /dev/zero") };
+        assert!(
+            error.to_string().starts_with("unknown format: /dev/zero begins with 65536 zero bytes"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_does_not_say_its_length_is_read() {
+        let Err(error) = open_path(Path::new("/proc/self/limits")) else { panic!("opened limits") };
+        assert!(error.to_string().contains("is text that is no trace's, beginning with \"Limit"), "{error}");
     }
 
     #[test]

@@ -40,10 +40,23 @@ impl Input {
             let source = std::io::Error::from(std::io::ErrorKind::IsADirectory);
             return Err(ReadError::io(name, source));
         }
-        if !kind.is_file() {
-            return Self::spool(file, &name);
+        // Files of procfs and tracefs say length 0 whatever is in them.
+        if !kind.is_file() || kind.len() == 0 {
+            return Self::drain(file, &name);
         }
         Ok(Self { backing: Backing::File(file), len: kind.len(), name })
+    }
+
+    /// Reads a pipe or device to its end, unless its beginning is of no format: some have no end (`/dev/zero`).
+    fn drain(file: File, name: &str) -> Result<Self, ReadError> {
+        let mut head = Vec::new();
+        Read::take(&file, crate::detect::HEAD_LEN)
+            .read_to_end(&mut head)
+            .map_err(|source| ReadError::io(name, source))?;
+        if head.len() as u64 == crate::detect::HEAD_LEN {
+            crate::detect::expect_known(&head, name)?;
+        }
+        Self::spool(std::io::Cursor::new(head).chain(file), name)
     }
 
     /// Takes bytes that are already in memory; `name` is for messages.

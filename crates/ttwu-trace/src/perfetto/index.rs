@@ -559,7 +559,8 @@ fn find(message: &[u8], field: u32) -> Option<Value<'_>> {
     Fields::new(message).find(|&(number, _)| number == field).map(|(_, value)| value)
 }
 
-/// Where in `whole` its subslice `part` begins.
+/// Where in `whole` its subslice `part` begins. An empty part may be no subslice at all (a damaged field that holds a number
+/// instead of bytes) and begins nowhere.
 fn offset_in(whole: &[u8], part: &[u8]) -> u64 {
-    (part.as_ptr().addr() - whole.as_ptr().addr()) as u64
+    if part.is_empty() { 0 } else { (part.as_ptr().addr() - whole.as_ptr().addr()) as u64 }
 }

@@ -154,6 +154,14 @@ fn compact_events_get_what_they_leave_out() {
 }
 
 #[test]
+fn a_number_where_events_belong_is_no_events() {
+    let odd = packet_of(|packet| {
+        packet.number(packet::SEQUENCE_ID, 3).number(packet::FTRACE_EVENTS, 5);
+    });
+    assert_eq!(carried(&read([odd, compact_packet()].concat())), COMPACT);
+}
+
+#[test]
 fn compressed_packets_are_spelled_out() {
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut zlib, &compact_packet()).unwrap();
