@@ -10,7 +10,7 @@
 //! Both backends end here; tracefs' events are rewrapped as samples.
 
 use crate::sys::PerfEventAttr;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -192,10 +192,20 @@ pub(crate) struct Spool {
 impl Spool {
     /// Begins a raw recording in `path`, replacing what was there.
     pub(crate) fn create(path: &Path, layout: SampleLayout) -> io::Result<Self> {
-        let file = File::options().write(true).create(true).truncate(true).open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("not a regular file; the recording is read again to convert it"));
+        // Asked before it is opened too: opening a FIFO waits for a reader.
+        let refused = || io::Error::other("not a regular file; the recording is read again to convert it");
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            return Err(refused());
         }
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(refused());
+        }
+        // File systems without locks answer otherwise; then nothing protects two recordings from each other.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(io::Error::other("another recording is writing it"));
+        }
+        file.set_len(0)?;
         // The file itself, not a link to it: it will be replaced.
         let path = path.canonicalize()?;
         let mut spool = Self { file, path, layout, whole: 0, events_at: None };
@@ -364,4 +374,22 @@ fn write_all(file: &mut File, mut slices: &mut [IoSlice<'_>]) -> io::Result<u64>
         }
     }
     Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_belongs_to_one_recording() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x.ttwu");
+        let layout = SampleLayout { tid: false, period: false };
+        let first = Spool::create(&path, layout).expect("the first");
+        let error = Spool::create(&path, layout).expect_err("the second");
+        assert_eq!(error.to_string(), "another recording is writing it");
+        assert_eq!(std::fs::metadata(&path).expect("still there").len(), first.len());
+        drop(first);
+        Spool::create(&path, layout).expect("after the first");
+    }
 }
