@@ -36,7 +36,18 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.error)
+        let mut said = String::new();
+        for cause in self.error.chain().map(ToString::to_string) {
+            // Library errors say their cause themselves.
+            if said.ends_with(&cause) {
+                continue;
+            }
+            if !said.is_empty() {
+                said.push_str(": ");
+            }
+            said.push_str(&cause);
+        }
+        f.write_str(&said)
     }
 }
 
@@ -50,7 +61,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
         Ok(Done::No) => ExitCode::from(1),
         Ok(Done::Interrupted) => ExitCode::from(130),
         Err(failure) => {
-            eprintln!("ttwu: {failure}");
+            crate::output::say(&format!("ttwu: {failure}"));
             ExitCode::from(failure.code)
         }
     }

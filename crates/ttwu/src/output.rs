@@ -1,6 +1,7 @@
 //! Standard output that may be a pipe whose reader has gone, and standard error that may be asked to be quiet.
 
 use crate::exit::{Done, Failure, Outcome};
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
 /// Text or JSON on standard output.
@@ -14,11 +15,69 @@ pub(crate) enum OutputFormat {
 
 /// Writes a result. A reader that stops early (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Outcome {
+    let text = harmless(text);
     let mut out = std::io::stdout().lock();
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
         Ok(()) => Ok(Done::Ok),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Done::Ok),
         Err(error) => Err(Failure::input(anyhow::Error::new(error).context("cannot write the result"))),
+    }
+}
+
+/// Writes a line to standard error. Nobody can be told when that fails.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", one_line(line));
+}
+
+/// Text that cannot steer a terminal: a recording's task names are chosen by whoever ran there. Control characters other
+/// than line feed and tab become the replacement character, one for one, so that columns stay.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
+    if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
+}
+
+/// As [`harmless`], for a list that is written as it comes; a byte each, so it writes `?`.
+#[derive(Debug)]
+pub(crate) struct Harmless<W>(pub(crate) W);
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        let steers = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t');
+        if !buffer.iter().any(steers) {
+            return self.0.write(buffer);
+        }
+        let clean: Vec<u8> = buffer.iter().map(|byte| if steers(byte) { b'?' } else { *byte }).collect();
+        self.0.write(&clean)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// The text on one line that cannot steer a terminal: file names may hold anything.
+fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let mut line = String::new();
+    for char in text.chars() {
+        if char.is_control() { line.extend(char.escape_default()) } else { line.push(char) }
+    }
+    line.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[2J\n\tb é"), "a\u{fffd}[2J\n\tb é");
+        let mut list = Harmless(Vec::new());
+        list.write_all("a\u{1b}[2J\n\tb é".as_bytes()).expect("memory");
+        assert_eq!(list.0, "a?[2J\n\tb é".as_bytes());
+        assert_eq!(one_line("a\nb\u{1b}[31m é"), "a\\nb\\u{1b}[31m é");
     }
 }

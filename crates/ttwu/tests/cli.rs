@@ -119,6 +119,15 @@ fn bad_input_is_one_line_and_exit_code_2() {
     one_line(&["topology", "no-such-machine"], "no-such-machine");
     one_line(&["policy", "linux-6.12", "-RUN_TO_PARTY"], "RUN_TO_PARITY");
     one_line(&["conform", "/nonexistent"], "/nonexistent");
+    one_line(&["report", "/nonexistent/a\nb"], r"/nonexistent/a\nb: No such file or directory (os error 2)");
+    one_line(&["report", &sample(), "--cpu", "abc"], "abc");
+    one_line(&["report", &sample(), "timehist", "--show", "wz"], "unknown letter `z`");
+    one_line(&["topology", "/dev/zero"], "zero bytes");
+    let stderr = ttwu(&["report", "/nonexistent"]).stderr;
+    assert_eq!(
+        String::from_utf8_lossy(&stderr),
+        "ttwu: cannot read /nonexistent: No such file or directory (os error 2)\n"
+    );
 }
 
 #[test]
@@ -152,6 +161,18 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("ends");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn standard_output_and_error_may_be_full() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("opens");
+    let code = |args: &[&str], out: Stdio, err: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ttwu"));
+        command.args(args).stdout(out).stderr(err).status().expect("runs").code()
+    };
+    assert_eq!(code(&["report", "/nonexistent"], Stdio::null(), full().into()), Some(2));
+    assert_eq!(code(&["completions", "bash"], full().into(), Stdio::null()), Some(2));
+    assert_eq!(code(&[], Stdio::null(), full().into()), Some(0));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::args::{self, Target};
 use crate::exit::{Done, Failure, Outcome};
-use crate::output::{OutputFormat, print};
+use crate::output::{OutputFormat, print, say};
 use serde_json::json;
 use std::path::Path;
 use ttwu_trace::Target as Format;
@@ -27,13 +27,13 @@ pub(crate) fn run(args: &args::Convert) -> Outcome {
         )),
         OutputFormat::Text => {
             if !args.quiet {
-                eprintln!(
+                say(&format!(
                     "{}: {} events read, {} written as {target}, {} KiB",
                     args.output.display(),
                     summary.events_in,
                     summary.events_out,
                     summary.bytes_out.div_ceil(1024)
-                );
+                ));
             }
             Ok(Done::Ok)
         }

@@ -5,7 +5,7 @@ use ttwu_model::TraceHealth;
 /// Warns of everything that could falsify a number.
 pub(crate) fn warn(health: &TraceHealth) {
     for line in lines(health) {
-        eprintln!("ttwu: warning: {line}");
+        crate::output::say(&format!("ttwu: warning: {line}"));
     }
 }
 

@@ -23,8 +23,10 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Topology(args)) => topology::run(&args),
         Some(Command::Completions { shell }) => {
-            clap_complete::generate(shell, &mut definition(), "ttwu", &mut std::io::stdout());
-            Ok(Done::Ok)
+            // Into memory first: the generator panics when it cannot write.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut definition(), "ttwu", &mut script);
+            crate::output::print(&String::from_utf8_lossy(&script))
         }
         Some(Command::Man { folder }) => {
             clap_mangen::generate_to(definition(), &folder).map_err(Failure::input)?;

@@ -2,7 +2,7 @@
 
 use crate::args::{self, Backend, Clock};
 use crate::exit::{Done, Failure, Outcome};
-use crate::output::{OutputFormat, print};
+use crate::output::{OutputFormat, print, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -34,15 +34,15 @@ pub(crate) fn run(args: &args::Record) -> Outcome {
     })?;
     if !args.quiet {
         for note in &summary.notes {
-            eprintln!("ttwu: note: {note}");
+            say(&format!("ttwu: note: {note}"));
         }
         if let Ended::Output(why) = &summary.ended {
-            eprintln!(
+            say(&format!(
                 "ttwu: warning: the file could not grow ({why}); it holds what was recorded until then"
-            );
+            ));
         }
         match args.format {
-            OutputFormat::Text => eprintln!("{}", line(&summary)),
+            OutputFormat::Text => say(&line(&summary)),
             OutputFormat::Json => drop(print(&format!("{:#}", as_json(&summary)))?),
         }
     }

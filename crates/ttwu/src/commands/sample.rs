@@ -15,8 +15,9 @@ pub(crate) fn run() -> Outcome {
     let Some(Command::Report(args)) = cli.command else { unreachable!("the line above asks for a report") };
     let stream = TraceStream::from_input(Input::from_bytes(SAMPLE.to_vec(), NAME)).map_err(Failure::input)?;
     super::report::report(&args, stream, NAME)?;
-    eprintln!(
-        "\nThis was a sample; `ttwu record -- CMD` makes a recording of this machine, `ttwu --help` says more."
+    crate::output::say("");
+    crate::output::say(
+        "This was a sample; `ttwu record -- CMD` makes a recording of this machine, `ttwu --help` says more.",
     );
     Ok(crate::exit::Done::Ok)
 }

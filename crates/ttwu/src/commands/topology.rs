@@ -4,6 +4,7 @@ use crate::args;
 use crate::exit::{Failure, Outcome};
 use crate::output::{OutputFormat, print};
 use anyhow::{Context, anyhow};
+use std::io::Read;
 use std::path::Path;
 use ttwu_model::{Generation, MACHINES, Topology};
 use ttwu_report::topology::{render_json, render_text};
@@ -25,6 +26,13 @@ pub(crate) fn run(args: &args::Topology) -> Outcome {
     }
 }
 
+/// The first part of a file, which may be a device without end, as text; more than any machine's description needs.
+fn small_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(1 << 20).read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// The machine called `what`: `host`, a name, a topology file, or a recording that has its machine's topology.
 pub(crate) fn resolve(what: &str) -> Result<Topology, Failure> {
     if what == "host" {
@@ -40,15 +48,15 @@ pub(crate) fn resolve(what: &str) -> Result<Topology, Failure> {
             "no machine and no file is called `{what}`; machines: host, {known}"
         )));
     }
-    let text = std::fs::read_to_string(path).ok().filter(|text| !text.contains('\0') && text.len() < 1 << 20);
-    if let Some(text) = text
-        && let Ok(topology) = Topology::parse(&text)
-    {
-        return Ok(topology);
-    }
+    let text = small_text(path).ok().filter(|text| !text.contains('\0'));
+    let why = match text.as_deref().map(Topology::parse) {
+        Some(Ok(topology)) => return Ok(topology),
+        Some(Err(error)) => format!(" ({error})"),
+        None => String::new(),
+    };
     let parts = ttwu_trace::TraceStream::open(path)
         .and_then(ttwu_trace::TraceStream::finish)
-        .with_context(|| format!("{what} is neither a topology file nor a recording"))
+        .with_context(|| format!("{what} is neither a topology file{why} nor a recording"))
         .map_err(Failure::input)?;
     let text = parts
         .meta

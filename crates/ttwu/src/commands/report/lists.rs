@@ -2,7 +2,7 @@
 
 use super::Request;
 use crate::args::{AnalysisName, Style};
-use crate::output::OutputFormat;
+use crate::output::{Harmless, OutputFormat};
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use ttwu_analysis::{Analyser, PerfVersion, Results};
 use ttwu_report::{PerfTimehistColumns, PerfTimehistPrinter, timehist_header, timehist_row};
@@ -17,7 +17,7 @@ pub(super) enum Reader {
 
 /// The list that was asked for, if any.
 pub(super) struct Lists {
-    out: BufWriter<Stdout>,
+    out: BufWriter<Harmless<Stdout>>,
     kind: Kind,
 }
 
@@ -57,7 +57,7 @@ impl Lists {
                 Kind::Perf { printer, rows: !has('s'), summary: has('s') || has('S') }
             }
         };
-        Self { out: BufWriter::with_capacity(1 << 16, io::stdout()), kind }
+        Self { out: BufWriter::with_capacity(1 << 16, Harmless(io::stdout())), kind }
     }
 
     pub(super) fn begin(&mut self) -> io::Result<()> {

@@ -55,6 +55,7 @@ impl Request<'_> {
 
 /// Reports on a stream called `name`.
 pub(crate) fn report(args: &args::Report, mut stream: TraceStream, name: &str) -> Outcome {
+    check_flags(args)?;
     let mut analyses = args.analyses.clone();
     if analyses.is_empty() {
         use AnalysisName::{Cpus, Irqs, Latency, Migrations, Placement, Switches, Wakers};
@@ -172,6 +173,15 @@ fn task_filter(args: &args::Report) -> TaskFilter {
         }
     }
     filter
+}
+
+/// Refuses flags that no view understands, whichever views were asked for.
+fn check_flags(args: &args::Report) -> Result<(), Failure> {
+    timehist_filter(args, TaskFilter::default())?;
+    if let Some(letter) = args.show.chars().find(|&letter| !"wMnVsS".contains(letter)) {
+        return Err(Failure::input(anyhow!("unknown letter `{letter}` for --show; letters: w M n V s S")));
+    }
+    Ok(())
 }
 
 fn timehist_filter(args: &args::Report, tasks: TaskFilter) -> Result<TimehistFilter, Failure> {
