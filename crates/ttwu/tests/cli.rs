@@ -220,3 +220,12 @@ fn perf_summary_letters_are_perfs() {
     let (list_too, long) = lines("S");
     assert!(!list_alone && list_too && long > short, "{list_alone} {short} {list_too} {long}");
 }
+
+/// A filter that cannot apply would pass the whole off as the part.
+#[test]
+fn filters_that_would_be_ignored_are_refused() {
+    for flag in [["--from", "1"], ["--to", "2"], ["--cpu", "0"]] {
+        check(&["report", &sample(), flag[0], flag[1]], 2, "", "timehist");
+    }
+    check(&["report", &sample(), "timehist", "--from", "5", "--to", "3"], 2, "", "--from is after --to");
+}

@@ -36,15 +36,14 @@ pub(crate) fn run(args: &args::Record) -> Outcome {
         for note in &summary.notes {
             say(&format!("ttwu: note: {note}"));
         }
-        if let Ended::Output(why) = &summary.ended {
-            say(&format!(
-                "ttwu: warning: the file could not grow ({why}); it holds what was recorded until then"
-            ));
-        }
         match args.format {
             OutputFormat::Text => say(&line(&summary)),
             OutputFormat::Json => drop(print(&format!("{:#}", as_json(&summary)))?),
         }
+    }
+    if let Ended::Output(why) = &summary.ended {
+        let events = summary.events;
+        return Err(Failure::forbidden(anyhow::anyhow!("recording cut short, {events} events kept: {why}")));
     }
     let interrupted = signals.arrived().is_some();
     Ok(if interrupted { Done::Interrupted } else { Done::Ok })

@@ -178,6 +178,25 @@ fn task_filter(args: &args::Report) -> TaskFilter {
 /// Refuses flags that no view understands, whichever views were asked for.
 fn check_flags(args: &args::Report) -> Result<(), Failure> {
     timehist_filter(args, TaskFilter::default())?;
+    if let Some(page) = &args.html
+        && let (Ok(page), Ok(file)) = (page.canonicalize(), args.file.canonicalize())
+        && page == file
+    {
+        return Err(Failure::input(anyhow!("--html would overwrite the recording itself")));
+    }
+    // A filter that would be ignored is refused: the user would take the whole for the part.
+    if !args.analyses.contains(&AnalysisName::Timehist) {
+        let given =
+            [("--from", args.from.is_some()), ("--to", args.to.is_some()), ("--cpu", args.cpu.is_some())];
+        if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
+            return Err(Failure::input(anyhow!("{flag} narrows the event list only: add `timehist`")));
+        }
+    }
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from > to
+    {
+        return Err(Failure::input(anyhow!("--from is after --to: nothing can lie between")));
+    }
     if let Some(letter) = args.show.chars().find(|&letter| !"wMnVsS".contains(letter)) {
         return Err(Failure::input(anyhow!("unknown letter `{letter}` for --show; letters: w M n V s S")));
     }
