@@ -78,7 +78,7 @@ pub fn placements(recording: &Recording) -> Result<PlacementReport, ConformError
                 if decision.rq.iter().all(|rq| rq.ist.is_some()) {
                     let (answer, _) = answer(recording, &decision, Knowledge::Answers, Altered::default());
                     report.slow_path.add(answer.cpu.number() == ret, || {
-                        miss(line, &decision, ret, &answer, &[], Cause::Race)
+                        miss(line, &decision, ret, &answer, &[], Cause::Unexamined)
                     });
                 }
             }
