@@ -260,9 +260,10 @@ fn losses_are_counted_and_placed() {
 /// What both back ends record: some events of every shape, one that counts nanoseconds, and those that bound the comparison.
 const BOTH: &str = "wakeups,sched:sched_process_fork,sched:sched_process_exec,sched:sched_process_exit,sched:sched_stat_runtime";
 
-/// Both back ends record the same ping-pong at the same time: the same kernel code called both, so on each CPU they must
-/// have the same events. Not in the same order: the kernel calls one tracer after the other, and an interrupt in between
-/// is seen after the event by the first and before it by the second.
+/// Both back ends record the same ping-pong at the same time. perf's may hold nothing that tracefs' lacks. The reverse does
+/// not hold: perf events of tracepoints silently lack some (Linux 6.18, seen with `perf record` as well: a third of all
+/// `sched_wakeup` of a ping-pong across two CPUs that go idle). Nor is the order the same: the kernel calls one tracer
+/// after the other, and an interrupt in between is seen after the event by the first and before it by the second.
 #[test]
 fn both_back_ends_tell_the_same() {
     let scratch = Scratch::new();
@@ -317,10 +318,12 @@ fn both_back_ends_tell_the_same() {
         for line in tracefs {
             *balance.entry(line).or_default() -= 1;
         }
-        balance.retain(|_, difference| *difference != 0);
-        let differing: u64 = balance.values().map(|difference| difference.unsigned_abs()).sum();
+        let invented: i64 = balance.values().filter(|difference| **difference > 0).sum();
+        let missing: i64 =
+            balance.values().filter(|difference| **difference < 0).map(|difference| -difference).sum();
         // The ends of the window are not cut at the same event.
-        assert!(differing <= 4, "CPU {cpu}: {balance:?}");
+        assert!(invented <= 4, "CPU {cpu}: perf has what tracefs lacks: {balance:?}");
+        println!("CPU {cpu}: {missing} of tracefs' {} events are missing in perf's", tracefs.len());
     }
     let compared = perf.iter().map(Vec::len).sum::<usize>() as u64;
     assert!(compared > 4 * ROUNDS, "{compared} events compared, {pids:?}");
