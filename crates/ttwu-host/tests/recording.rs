@@ -136,6 +136,7 @@ fn helper_recorder() {
     let mut options = RecordOptions::new(file.into(), command);
     options.backend = if backend == "tracefs" { Backend::Tracefs } else { Backend::Perf };
     options.duration = Some(Duration::from_secs(seconds));
+    options.buffer_bytes = variable("TTWU_BUFFER").map(|text| text.to_str().unwrap().parse().unwrap());
     let stop = StopHandle::new().expect("a descriptor");
     let signals = SignalGuard::install(&stop).expect("the only guard here");
     match record(&options, &stop, &mut |_| {}) {
@@ -390,6 +391,8 @@ fn a_limited_file_size_costs_the_rest_only() {
         ("TTWU_FILE", file.to_str().unwrap()),
         ("TTWU_BACKEND", "perf"),
         ("TTWU_RESULT", result.to_str().unwrap()),
+        // What a full disk costs is the drain that did not fit, so drains must be small against the limit.
+        ("TTWU_BUFFER", "1048576"),
     ];
     // Enough for the head, and for some rounds of events.
     let mut shell = Command::new("bash");
