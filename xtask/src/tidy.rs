@@ -16,6 +16,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("ttwu-workload", 1),
     ("ttwu-trace", 1),
     ("ttwu-analysis", 1),
+    ("ttwu-results", 1),
     ("ttwu-sim", 2),
     ("ttwu-host", 2),
     ("ttwu-conform", 2),

@@ -1,0 +1,4 @@
+//! What benchmarks print, read and written.
+#![forbid(unsafe_code)]
+
+pub mod mmtests;

@@ -1,0 +1,1 @@
+//! mmtests' result trees (`work/log`) and its comparison tables, without R, Perl or awk.
