@@ -1,0 +1,20 @@
+//! What tasks do: benchmarks and one's own programs, as plain data.
+//!
+//! A [`Workload`] names tasks, the kernel objects through which they wait for each other, and a program per task. It says
+//! nothing of CPUs, clocks or kernels, so that a simulator and a native runner can execute the same one.
+#![forbid(unsafe_code)]
+
+mod dist;
+mod object;
+mod program;
+mod workload;
+
+pub use dist::Dist;
+pub use object::{
+    Bound, Device, InterruptCpu, ObjectId, ObjectKind, SocketKind, StreamKind, Work, WorkQueue,
+};
+pub use program::{Op, Program, Reg, Slot, Times};
+pub use workload::{
+    Builder, Group, GroupRef, Meter, MeterKind, MeterRef, ObjectSpec, Start, TaskRef, TaskSpec, Until,
+    Workload,
+};
