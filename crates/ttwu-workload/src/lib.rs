@@ -4,14 +4,16 @@
 //! nothing of CPUs, clocks or kernels, so that a simulator and a native runner can execute the same one.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod dist;
 mod object;
 mod program;
 mod workload;
 
+pub use bench::Bench;
 pub use dist::Dist;
 pub use object::{
-    Bound, Device, InterruptCpu, ObjectId, ObjectKind, SocketKind, StreamKind, Work, WorkQueue,
+    Bound, Device, InterruptCpu, ObjectId, ObjectKind, Request, SocketKind, StreamKind, Work, WorkQueue,
 };
 pub use program::{Op, Program, Reg, Slot, Times};
 pub use workload::{

@@ -45,18 +45,29 @@ pub enum InterruptCpu {
     Submitter,
 }
 
-/// A device that serves requests one after another and then interrupts.
+/// A device that serves requests in the order in which they came, and then interrupts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// Time during which a request occupies the device: requests queue for it, ns.
+    /// Requests served at once; the others queue, whatever their kind.
+    pub channels: u32,
+    /// Where its interrupts arrive.
+    pub interrupt: InterruptCpu,
+    /// The kinds of request that it knows, which [`Op::Submit`] names by position.
+    pub requests: Vec<Request>,
+}
+
+/// A kind of request. In `hard` and `soft`, [`crate::Slot::Link`] means the links of the task on whose behalf the request was
+/// submitted (also when a worker or a handler submitted it).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// Time during which it occupies the device, ns.
     pub service: Dist,
+    /// What `service` shrinks to, in thousandths, when another request waits at its beginning: a journal that commits in
+    /// groups. 1000 is a device that does not.
+    pub service_queued_permille: u32,
     /// Further time until the interrupt, which requests spend side by side, ns.
     pub latency: Dist,
-    /// Requests served at once.
-    pub channels: u32,
-    /// Where the interrupt arrives.
-    pub interrupt: InterruptCpu,
-    /// Run by the hard interrupt handler, for each request that ended. Must not block.
+    /// Run by the hard interrupt handler. Must not block.
     pub hard: Vec<Op>,
     /// Run in softirq (a tasklet) at the end of that interrupt, on the same CPU. Must not block.
     pub soft: Vec<Op>,
@@ -85,7 +96,8 @@ pub struct WorkQueue {
 pub struct Work {
     /// The workqueue's object.
     pub queue: ObjectId,
-    /// What the worker does, in kernel mode. May block.
+    /// What the worker does, in kernel mode. May block. [`crate::Slot::Link`] means the links of the task on whose behalf it
+    /// was queued (also when another worker or a handler queued it).
     pub body: Vec<Op>,
 }
 
@@ -117,6 +129,9 @@ pub enum ObjectKind {
     List,
     /// A time stamp that one task writes and another reads.
     Cell,
+    /// Time stamps in order, one a request, handed to whoever receives first (`Send`, `Receive`): a thread pool's queue,
+    /// with a futex behind it.
+    Queue,
     /// A device.
     Device(Device),
     /// A workqueue.

@@ -25,7 +25,9 @@ pub enum Slot {
         /// The register, usually a loop's.
         by: Reg,
     },
-    /// The executing task's link `base` + the number of the CPU that it runs on.
+    /// The executing task's link `base` + the number of the CPU that it runs on. A lock named so is one a CPU: after it has
+    /// been taken on a CPU that the task has left meanwhile, it is given back and the new CPU's is tried; `Unlock` releases
+    /// the one that was taken last, wherever the task is by then.
     ByCpu {
         /// The link for CPU 0.
         base: u32,
@@ -91,6 +93,34 @@ pub enum Op {
     PostAll(Slot),
     /// Wait at a futex, semaphore, condition or barrier.
     Wait(Slot),
+    /// Wait at a futex or semaphore, but busily: go on looking at it in user mode instead of sleeping.
+    SpinWait(Slot),
+    /// Take back what was posted to a futex and not waited for (schbench sets its futex to blocked before it goes on).
+    Reset(Slot),
+    /// Do `then` if a wait at this futex or semaphore, or a read from this stream, would not sleep, else `otherwise`. Takes
+    /// nothing itself.
+    IfReady {
+        /// The futex, semaphore, stream or queue.
+        on: Slot,
+        /// If so.
+        then: Vec<Op>,
+        /// If not.
+        otherwise: Vec<Op>,
+    },
+    /// Append the register's value to a queue, waking one receiver if there is one.
+    Send {
+        /// The queue.
+        to: Slot,
+        /// The register.
+        value: Reg,
+    },
+    /// Take the first value out of a queue, sleeping while it is empty.
+    Receive {
+        /// The queue.
+        from: Slot,
+        /// The register.
+        into: Reg,
+    },
     /// Wait at a condition, giving up a mutex meanwhile (`pthread_cond_wait`).
     WaitUnlock {
         /// The condition.
@@ -112,7 +142,12 @@ pub enum Op {
         body: Vec<Op>,
     },
     /// Hand a request to a device and go on.
-    Submit(Slot),
+    Submit {
+        /// The device.
+        to: Slot,
+        /// Which of its kinds of request.
+        request: u32,
+    },
     /// Queue a work item, unless it is pending.
     Queue(Slot),
     /// Wait until a work item that was queued has run.

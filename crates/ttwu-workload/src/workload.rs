@@ -2,7 +2,7 @@
 
 use ttwu_model::CpuSet;
 
-use crate::{ObjectId, ObjectKind, Op, Program};
+use crate::{Bench, ObjectId, ObjectKind, Op, Program};
 
 /// A task of a workload, by its position in [`Workload::tasks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,6 +124,8 @@ pub struct Workload {
     pub meters: Vec<Meter>,
     /// When a run ends.
     pub until: Until,
+    /// Which benchmark it is, with what its original output needs.
+    pub bench: Bench,
 }
 
 /// Puts a workload together.
@@ -144,6 +146,7 @@ impl Builder {
             groups: Vec::new(),
             meters: Vec::new(),
             until: Until::AllExit,
+            bench: Bench::Own,
         };
         Self { workload }
     }
@@ -206,6 +209,11 @@ impl Builder {
     /// When a run ends.
     pub const fn until(&mut self, until: Until) {
         self.workload.until = until;
+    }
+
+    /// Which benchmark it is.
+    pub fn bench(&mut self, bench: Bench) {
+        self.workload.bench = bench;
     }
 
     /// The workload.
