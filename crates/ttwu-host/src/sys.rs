@@ -324,6 +324,75 @@ pub(crate) fn c_string(text: &str) -> io::Result<CString> {
     CString::new(text).map_err(io::Error::other)
 }
 
+/// Binds the calling thread to one CPU.
+pub(crate) fn bind_to_cpu(cpu: usize) -> io::Result<()> {
+    // SAFETY: a cpu_set_t of zeros is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // SAFETY: the index was checked against the set's size.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the kernel reads a set of the size given.
+    check(libc::c_long::from(unsafe {
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    }))?;
+    Ok(())
+}
+
+/// Sleeps in the kernel while `word` is `expected`; returns on a wake-up, a signal, or when it is not.
+pub(crate) fn futex_wait(word: &std::sync::atomic::AtomicU32, expected: u32) {
+    // SAFETY: the word lives during the call, and a null time-out means none. The result does not matter: callers test the
+    // word again.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            std::ptr::null::<libc::timespec>(),
+        );
+    }
+}
+
+/// Wakes one sleeper of `word`; how many there were.
+pub(crate) fn futex_wake(word: &std::sync::atomic::AtomicU32) -> bool {
+    // SAFETY: the word lives during the call and is not written.
+    let woken = unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1)
+    };
+    woken > 0
+}
+
+/// The parent's process id: about the shortest system call.
+pub(crate) fn getppid() -> i32 {
+    // SAFETY: takes and returns plain numbers.
+    unsafe { libc::getppid() }
+}
+
+/// Gives up the CPU to the next runnable thread.
+pub(crate) fn sched_yield() {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_yield() };
+}
+
+/// Sleeps until `CLOCK_MONOTONIC` shows `at_ns`.
+pub(crate) fn sleep_until(at_ns: u64) {
+    let at = libc::timespec {
+        tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: the kernel reads a live timespec; an interrupted sleep shows as an early end, which callers measure.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const at,
+            std::ptr::null_mut(),
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
