@@ -4,18 +4,24 @@
 //! nothing of CPUs, clocks or kernels, so that a simulator and a native runner can execute the same one.
 #![forbid(unsafe_code)]
 
-mod bench;
+pub mod bench;
 mod dist;
+mod named;
 mod object;
 mod program;
+mod text;
 mod workload;
 
-pub use bench::Bench;
+pub use bench::{Bench, Transport};
 pub use dist::Dist;
+pub use named::{
+    COMMON_OPTIONS, MachineInfo, NameError, OptionDoc, OptionKind, WorkloadDoc, expand, workloads,
+};
 pub use object::{
     Bound, Device, InterruptCpu, ObjectId, ObjectKind, Request, SocketKind, StreamKind, Work, WorkQueue,
 };
 pub use program::{Op, Program, Reg, Slot, Times};
+pub use text::{dist_text, parse_dist, parse_size, parse_time, time_text};
 pub use workload::{
     Builder, Group, GroupRef, Meter, MeterKind, MeterRef, ObjectSpec, Start, TaskRef, TaskSpec, Until,
     Workload,

@@ -116,7 +116,7 @@ pub enum ObjectKind {
     },
     /// A lock with a futex behind it: contenders sleep, the unlocker wakes the first.
     Mutex,
-    /// A lock whose contenders spin on their CPUs.
+    /// A lock in user memory whose contenders spin on their CPUs; they and the owner can be preempted.
     SpinLock,
     /// Sleepers that a `Post` wakes one of, and `PostAll` all; without memory. `WaitUnlock` gives up a mutex meanwhile.
     Condition,

@@ -85,6 +85,8 @@ pub enum MeterKind {
     Count,
     /// A count a CPU.
     Cpus,
+    /// A count for each whole second of simulated time since the start of the run.
+    Seconds,
 }
 
 /// Something that the workload measures of itself, in its own terms.
@@ -132,6 +134,8 @@ pub struct Workload {
 #[derive(Clone, Debug)]
 pub struct Builder {
     workload: Workload,
+    /// Stands before the names of meters and objects, so that those of joined workloads differ.
+    scope: String,
 }
 
 impl Builder {
@@ -148,18 +152,20 @@ impl Builder {
             until: Until::AllExit,
             bench: Bench::Own,
         };
-        Self { workload }
+        Self { workload, scope: String::new() }
     }
 
     /// Adds an object.
     pub fn object(&mut self, name: impl Into<String>, kind: ObjectKind) -> ObjectId {
-        self.workload.objects.push(ObjectSpec { name: name.into(), kind });
+        let name = format!("{}{}", self.scope, name.into());
+        self.workload.objects.push(ObjectSpec { name, kind });
         ObjectId(self.workload.objects.len() as u32 - 1)
     }
 
     /// Adds a meter.
     pub fn meter(&mut self, name: impl Into<String>, kind: MeterKind) -> MeterRef {
-        self.workload.meters.push(Meter { name: name.into(), kind });
+        let name = format!("{}{}", self.scope, name.into());
+        self.workload.meters.push(Meter { name, kind });
         MeterRef(self.workload.meters.len() as u32 - 1)
     }
 
@@ -209,6 +215,26 @@ impl Builder {
     /// When a run ends.
     pub const fn until(&mut self, until: Until) {
         self.workload.until = until;
+    }
+
+    /// What stands before the names of objects and meters from here on.
+    pub(crate) fn scope(&mut self, scope: String) {
+        self.scope = scope;
+    }
+
+    /// Gives the workload another name.
+    pub(crate) fn rename(&mut self, name: String) {
+        self.workload.name = name;
+    }
+
+    /// When a run ends, as set so far.
+    pub(crate) const fn until_now(&self) -> Until {
+        self.workload.until
+    }
+
+    /// How many tasks there are so far.
+    pub(crate) const fn tasks(&self) -> u32 {
+        self.workload.tasks.len() as u32
     }
 
     /// Which benchmark it is.
