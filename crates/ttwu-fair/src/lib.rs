@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod entity;
+mod fair;
 mod features;
 mod kernel;
 mod machine;
@@ -21,6 +22,7 @@ mod wakeup;
 mod weight;
 
 pub use entity::{Entities, EntityId, SchedEntity, TaskPolicy};
+pub use fair::{Fair, FromBack, GroupId, TaskAttributes, WakeupCheck};
 pub use features::{FEATURES, Feature, FeatureRow, FeatureSet};
 pub use kernel::Kernel;
 pub use machine::Machine;

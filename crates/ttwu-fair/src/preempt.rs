@@ -111,15 +111,73 @@ pub fn wakeup_preempt(
     rules: &QueueRules,
     query: &PreemptQuery,
 ) -> Preemption {
+    let many = u64::from(queue.nr_queued()) >= Tunables::NR_LATENCY;
+    let mut step = wakeup_preempt_step(queue, e, rules, query, Lifted { many, curr_is_task: true });
+    loop {
+        match step {
+            Step::Done(answer) => return answer,
+            Step::Delayed(pick) => {
+                let finish = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+                queue.dequeue(e, rules, pick.id, query.now, finish);
+                step = resume(queue, e, rules, query, pick);
+            }
+        }
+    }
+}
+
+/// What of the running task is lost when it is lifted to the common level.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifted {
+    /// CFS: do at least `NR_LATENCY` entities share the queue of the running *task*?
+    pub(crate) many: bool,
+    /// Is the running entity of the level the task itself?
+    pub(crate) curr_is_task: bool,
+}
+
+/// An answer, or what has to be done before there is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Done(Preemption),
+    /// 7.2: the pick took a delayed entity. Finish its dequeue and [`resume`].
+    Delayed(DelayedPick),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DelayedPick {
+    pub(crate) id: EntityId,
+    short: bool,
+    slice_end: Option<Resched>,
+}
+
+/// [`wakeup_preempt`] up to the first delayed entity picked.
+pub(crate) fn wakeup_preempt_step(
+    queue: &mut CfsRq,
+    e: &mut Entities,
+    rules: &QueueRules,
+    query: &PreemptQuery,
+    lifted: Lifted,
+) -> Step {
     let curr = queue.curr.expect("the running entity is fair");
     if curr == query.wakee {
-        return Preemption::no(PreemptReason::Itself);
+        return Step::Done(Preemption::no(PreemptReason::Itself));
     }
     if rules.kernel.is_eevdf() {
         preempt_eevdf(queue, e, rules, query, curr)
     } else {
-        preempt_cfs(queue, e, rules, query, curr)
+        Step::Done(preempt_cfs(queue, e, rules, query, curr, lifted))
     }
+}
+
+/// Goes on after the dequeue of `pick` was finished.
+pub(crate) fn resume(
+    queue: &mut CfsRq,
+    e: &mut Entities,
+    rules: &QueueRules,
+    query: &PreemptQuery,
+    pick: DelayedPick,
+) -> Step {
+    let curr = queue.curr.expect("the running entity is fair");
+    pick_7_2(queue, e, rules, query, curr, pick.short, pick.slice_end)
 }
 
 fn preempt_cfs(
@@ -128,8 +186,9 @@ fn preempt_cfs(
     rules: &QueueRules,
     query: &PreemptQuery,
     curr: EntityId,
+    lifted: Lifted,
 ) -> Preemption {
-    let many = u64::from(queue.nr_queued()) >= Tunables::NR_LATENCY;
+    let many = lifted.many;
     let may_be_buddy = !e[query.wakee].is_idle();
     let marked = rules.has(Feature::NextBuddy) && many && !query.fork;
     if marked && may_be_buddy {
@@ -156,7 +215,8 @@ fn preempt_cfs(
         }
         PreemptReason::Lead
     };
-    if e[curr].on_rq && rules.has(Feature::LastBuddy) && many && !e[curr].is_idle() {
+    let may_be_last = lifted.curr_is_task && e[curr].on_rq && !e[curr].is_idle();
+    if may_be_last && rules.has(Feature::LastBuddy) && many {
         queue.last = Some(curr);
     }
     Preemption { verdict: Some(Resched::Full), reason, slice_end: None }
@@ -168,40 +228,39 @@ fn preempt_eevdf(
     rules: &QueueRules,
     query: &PreemptQuery,
     curr: EntityId,
-) -> Preemption {
+) -> Step {
+    let no = |reason| Step::Done(Preemption::no(reason));
     let lazy_model = rules.kernel >= Kernel::V7_2;
     let request = if lazy_model { Resched::Lazy } else { Resched::Full };
     let already =
         if lazy_model { query.need_resched == Some(Resched::Full) } else { query.need_resched.is_some() };
     if already {
-        return Preemption::no(PreemptReason::NeedsResched);
+        return no(PreemptReason::NeedsResched);
     }
     if !rules.has(Feature::WakeupPreemption) {
-        return Preemption::no(PreemptReason::FeatureOff);
+        return no(PreemptReason::FeatureOff);
     }
     let (curr_idle, wakee_idle) = (e[curr].is_idle(), e[query.wakee].is_idle());
     if curr_idle && !wakee_idle {
         if rules.kernel >= Kernel::V6_12 {
             CfsRq::cancel_protection(e, rules, curr);
         }
-        return Preemption { verdict: Some(request), reason: PreemptReason::CurrIdle, slice_end: None };
+        let reason = PreemptReason::CurrIdle;
+        return Step::Done(Preemption { verdict: Some(request), reason, slice_end: None });
     }
     if wakee_idle && !curr_idle {
-        return Preemption::no(PreemptReason::WakeeIdle);
+        return no(PreemptReason::WakeeIdle);
     }
     match query.policy {
         TaskPolicy::Normal => {}
-        TaskPolicy::Batch => return Preemption::no(PreemptReason::Batch),
-        TaskPolicy::Idle => return Preemption::no(PreemptReason::WakeeIdle),
+        TaskPolicy::Batch => return no(PreemptReason::Batch),
+        TaskPolicy::Idle => return no(PreemptReason::WakeeIdle),
     }
     let slice_end = queue.update_curr(e, rules, query.now);
-    let answer = if lazy_model {
-        decide_7_2(queue, e, rules, query, curr)
-    } else {
-        decide_by_pick(queue, e, rules, query, curr)
-    };
-    let verdict = answer.verdict.map(|_| request);
-    Preemption { verdict, slice_end, ..answer }
+    if lazy_model {
+        return decide_7_2(queue, e, rules, query, curr, slice_end);
+    }
+    Step::Done(Preemption { slice_end, ..decide_by_pick(queue, e, rules, query, curr) })
 }
 
 /// Up to v6.12: preempt if a pick now would take the wakee.
@@ -239,35 +298,43 @@ fn decide_7_2(
     rules: &QueueRules,
     query: &PreemptQuery,
     curr: EntityId,
-) -> Preemption {
+    slice_end: Option<Resched>,
+) -> Step {
     let short = rules.has(Feature::PreemptShort) && e[query.wakee].slice < e[curr].slice;
     if !short {
+        let done = |answer| Step::Done(lazily(answer, slice_end));
         if query.fork {
-            return Preemption::no(PreemptReason::Fork);
+            return done(Preemption::no(PreemptReason::Fork));
         }
         if query.delayed {
-            return Preemption::no(PreemptReason::Delayed);
+            return done(Preemption::no(PreemptReason::Delayed));
         }
         let deadline = e[query.wakee].deadline;
         let better = queue.next.is_none_or(|next| !before(e[next].deadline, deadline));
         if rules.has(Feature::NextBuddy) && better {
             queue.next = Some(query.wakee);
             if query.sync {
-                return sync_buddy(e, query, curr);
+                return done(sync_buddy(e, query, curr));
             }
         }
     }
+    pick_7_2(queue, e, rules, query, curr, short, slice_end)
+}
+
+fn pick_7_2(
+    queue: &mut CfsRq,
+    e: &mut Entities,
+    rules: &QueueRules,
+    query: &PreemptQuery,
+    curr: EntityId,
+    short: bool,
+    slice_end: Option<Resched>,
+) -> Step {
     let protect = if short { Protect::No } else { Protect::Yes };
-    let picked = loop {
-        let picked = queue.pick_eevdf(e, rules, protect);
-        match picked {
-            Some(id) if e[id].sched_delayed => {
-                let finish = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
-                queue.dequeue(e, rules, id, query.now, finish);
-            }
-            picked => break picked,
-        }
-    };
+    let picked = queue.pick_eevdf(e, rules, protect);
+    if let Some(id) = picked.filter(|&id| e[id].sched_delayed) {
+        return Step::Delayed(DelayedPick { id, short, slice_end });
+    }
     let answer = judge(picked, query, curr, short);
     if answer.verdict.is_some() {
         if short {
@@ -277,7 +344,12 @@ fn decide_7_2(
     } else if rules.has(Feature::RunToParity) {
         queue.narrow_protection(e, rules, curr);
     }
-    answer
+    Step::Done(lazily(answer, slice_end))
+}
+
+/// v7.2 asks for lazy reschedules only.
+fn lazily(answer: Preemption, slice_end: Option<Resched>) -> Preemption {
+    Preemption { verdict: answer.verdict.map(|_| Resched::Lazy), slice_end, ..answer }
 }
 
 fn sync_buddy(e: &Entities, query: &PreemptQuery, curr: EntityId) -> Preemption {

@@ -39,6 +39,23 @@ pub fn entity_tick(
     nr: u32,
 ) -> TickVerdict {
     let accounted = queue.update_curr(e, rules, now);
+    let ideal = match queue.curr {
+        Some(curr) if !rules.kernel.is_eevdf() => queue.slice_ns(e, rules, curr, nr),
+        _ => 0,
+    };
+    tick_accounted(queue, e, rules, accounted, ideal)
+}
+
+/// [`entity_tick`] after the accounting, which asked for `accounted`. `ideal` is the running entity's slice (CFS), ns.
+///
+/// Models: entity_tick(), check_preempt_tick(), v5.5–v7.2.
+pub(crate) fn tick_accounted(
+    queue: &mut CfsRq,
+    e: &Entities,
+    rules: &QueueRules,
+    accounted: Option<Resched>,
+    ideal: u64,
+) -> TickVerdict {
     let verdict = |resched, reason| TickVerdict { resched, reason };
     if accounted.is_some() {
         return verdict(accounted, TickReason::SliceEnd);
@@ -49,7 +66,7 @@ pub fn entity_tick(
     }
     match rules.kernel {
         Kernel::V5_5 | Kernel::V5_9 | Kernel::V5_15 | Kernel::V5_19 | Kernel::V6_1 => {
-            cfs_tick(queue, e, rules, curr, nr)
+            cfs_tick(queue, e, rules, curr, ideal)
         }
         Kernel::Eevdf202304 => {
             let ran = e[curr].sum_exec_runtime.wrapping_sub(e[curr].prev_sum_exec_runtime);
@@ -67,10 +84,9 @@ pub fn entity_tick(
     }
 }
 
-fn cfs_tick(queue: &mut CfsRq, e: &Entities, rules: &QueueRules, curr: EntityId, nr: u32) -> TickVerdict {
+fn cfs_tick(queue: &mut CfsRq, e: &Entities, rules: &QueueRules, curr: EntityId, ideal: u64) -> TickVerdict {
     let goes_on = TickVerdict { resched: None, reason: TickReason::GoesOn };
     let over = |reason| TickVerdict { resched: Some(Resched::Full), reason };
-    let ideal = queue.slice_ns(e, rules, curr, nr);
     let ran = e[curr].sum_exec_runtime.wrapping_sub(e[curr].prev_sum_exec_runtime);
     if ran > ideal {
         queue.clear_buddies(curr);

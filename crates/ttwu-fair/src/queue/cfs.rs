@@ -8,7 +8,8 @@ use std::cmp::Ordering;
 /// Why an entity is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    New,
+    /// Forked; its slice, ns of wall time.
+    New(u64),
     Woken,
 }
 
@@ -21,14 +22,24 @@ impl CfsRq {
     /// Models: sched_slice(), v5.5–v6.1.
     #[must_use]
     pub fn slice_ns(&self, e: &Entities, rules: &QueueRules, id: EntityId, nr: u32) -> u64 {
-        let tunables = &rules.tunables;
-        let nr = u64::from(nr) + u64::from(!e[id].on_rq);
-        let period =
-            if nr > Tunables::NR_LATENCY { nr * tunables.min_granularity_ns } else { tunables.latency_ns };
-        let slice = self.share(e, id, period);
+        let period = Self::period_ns(rules, nr + u32::from(!e[id].on_rq));
+        self.slice_floor(e, rules, id, self.share(e, id, period))
+    }
+
+    /// The time in which each of `nr` tasks runs once, ns.
+    ///
+    /// Models: __sched_period(), v5.5–v6.1.
+    pub(crate) fn period_ns(rules: &QueueRules, nr: u32) -> u64 {
+        let (tunables, nr) = (&rules.tunables, u64::from(nr));
+        if nr > Tunables::NR_LATENCY { nr * tunables.min_granularity_ns } else { tunables.latency_ns }
+    }
+
+    /// `slice`, at least the granularity where BASE_SLICE says so.
+    pub(crate) fn slice_floor(&self, e: &Entities, rules: &QueueRules, id: EntityId, slice: u64) -> u64 {
         if !rules.has(Feature::BaseSlice) {
             return slice;
         }
+        let tunables = &rules.tunables;
         let purely_idle = self.nr_idle == self.nr_queued;
         let idle = rules.kernel >= Kernel::V5_19 && e[id].is_idle() && !purely_idle;
         slice.max(if idle { tunables.idle_min_granularity_ns } else { tunables.min_granularity_ns })
@@ -56,11 +67,10 @@ impl CfsRq {
     ) {
         let mut vruntime = self.zero_vruntime;
         match start {
-            Start::New if rules.has(Feature::StartDebit) => {
-                let slice = self.slice_ns(e, rules, id, self.nr_queued);
+            Start::New(slice) if rules.has(Feature::StartDebit) => {
                 vruntime = vruntime.wrapping_add(calc_delta_fair(slice, e[id].load));
             }
-            Start::New => {}
+            Start::New(_) => {}
             Start::Woken => {
                 let tunables = &rules.tunables;
                 let idle = rules.kernel >= Kernel::V5_19 && e[id].is_idle();
@@ -80,15 +90,33 @@ impl CfsRq {
         }
     }
 
+    /// Places an entity as one that wakes, at the end of a stay in another group.
+    pub(crate) fn place_woken(&self, e: &mut Entities, rules: &QueueRules, id: EntityId, now: u64) {
+        self.place_cfs(e, rules, id, now, Start::Woken);
+    }
+
     /// Places a forked child on its parent's queue, relative to it: it is queued elsewhere later.
     ///
     /// Models: task_fork_fair(), v5.5–v6.1.
     pub fn fork_cfs(&mut self, e: &mut Entities, rules: &QueueRules, child: EntityId, now: u64) {
+        let slice = self.slice_ns(e, rules, child, self.nr_queued);
+        self.fork_cfs_with(e, rules, child, now, slice);
+    }
+
+    /// [`CfsRq::fork_cfs`] with the child's slice given: inside groups it depends on more than this queue.
+    pub(crate) fn fork_cfs_with(
+        &mut self,
+        e: &mut Entities,
+        rules: &QueueRules,
+        child: EntityId,
+        now: u64,
+        slice: u64,
+    ) {
         self.update_curr(e, rules, now);
         if let Some(parent) = self.curr {
             e[child].vruntime = e[parent].vruntime;
         }
-        self.place_cfs(e, rules, child, now, Start::New);
+        self.place_cfs(e, rules, child, now, Start::New(slice));
         e[child].vruntime = e[child].vruntime.wrapping_sub(self.zero_vruntime);
     }
 

@@ -12,7 +12,7 @@ mod eevdf;
 mod tree;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use tree::{Node, before};
 
@@ -190,6 +190,19 @@ impl CfsRq {
         LoadWeight::of_sum(self.load)
     }
 
+    /// Sum of the weights queued, scaled up, without the reciprocal (a division).
+    pub(crate) const fn load_sum(&self) -> u64 {
+        self.load
+    }
+
+    /// Gives a group's entity the slice of what is queued inside it; what the tree knows of slices follows.
+    pub(crate) fn set_slice(&self, e: &mut Entities, id: EntityId, slice: u64) {
+        e[id].slice = slice;
+        if e[id].on_rq && self.curr != Some(id) {
+            Tree::slice_changed(e, id.0);
+        }
+    }
+
     /// `min_vruntime` up to v6.6, `zero_vruntime` after.
     #[must_use]
     pub const fn zero_vruntime(&self) -> u64 {
@@ -337,6 +350,20 @@ impl CfsRq {
         now: u64,
         flags: EnqueueFlags,
     ) -> Option<Resched> {
+        self.enqueue_reweighted(e, rules, id, now, flags, None)
+    }
+
+    /// [`CfsRq::enqueue`] of a group's entity whose weight changes on the way: after the running entity was accounted,
+    /// before the new one is placed.
+    pub(crate) fn enqueue_reweighted(
+        &mut self,
+        e: &mut Entities,
+        rules: &QueueRules,
+        id: EntityId,
+        now: u64,
+        flags: EnqueueFlags,
+        load: Option<LoadWeight>,
+    ) -> Option<Resched> {
         assert!(!e[id].on_rq, "an entity is queued once");
         let is_curr = self.curr == Some(id);
         let resched = if rules.kernel.is_eevdf() {
@@ -344,6 +371,9 @@ impl CfsRq {
                 self.place(e, rules, id, flags);
             }
             let resched = self.update_curr(e, rules, now);
+            if let Some(load) = load {
+                Self::reweight_unqueued(e, rules, id, load);
+            }
             if !is_curr {
                 self.place(e, rules, id, flags);
             }
@@ -359,6 +389,9 @@ impl CfsRq {
             self.update_curr(e, rules, now);
             if relative && !is_curr {
                 e[id].vruntime = e[id].vruntime.wrapping_add(self.zero_vruntime);
+            }
+            if let Some(load) = load {
+                Self::reweight_unqueued(e, rules, id, load);
             }
             None
         };
@@ -606,10 +639,20 @@ impl CfsRq {
     ///
     /// Models: yield_task_fair(), v5.5–v7.2.
     pub fn yield_task(&mut self, e: &mut Entities, rules: &QueueRules, now: u64) -> Option<Resched> {
-        let id = self.curr_queued(e)?;
         if self.nr_queued == 1 {
             return None;
         }
+        self.yield_running(e, rules, now)
+    }
+
+    /// [`CfsRq::yield_task`] of a task that others of its CPU wait for, be it in other queues.
+    pub(crate) fn yield_running(
+        &mut self,
+        e: &mut Entities,
+        rules: &QueueRules,
+        now: u64,
+    ) -> Option<Resched> {
+        let id = self.curr_queued(e)?;
         self.clear_buddies(id);
         let resched = self.update_curr(e, rules, now);
         if rules.kernel.is_eevdf() {

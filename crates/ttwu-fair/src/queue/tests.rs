@@ -361,8 +361,7 @@ fn a_half_time_task_gets_half_under_cfs_and_a_third_under_eevdf() {
 
 /// The pick by its definition, looking at everything. `None` where several answers are right (equal keys in a tree whose
 /// shape decides).
-fn naive_pick(bench: &Bench) -> Vec<EntityId> {
-    let (queue, e, rules) = (&bench.queue, &bench.e, &bench.rules);
+pub(crate) fn naive_pick(queue: &CfsRq, e: &Entities, rules: &QueueRules) -> Vec<EntityId> {
     let queued: Vec<EntityId> = queue.queued(e).collect();
     let curr = queue.curr.filter(|&id| e[id].on_rq);
     let first_by =
@@ -468,7 +467,7 @@ fn live(policy: &str, seed: u64, check: &mut dyn FnMut(&mut Bench, u64)) {
     }
 }
 
-const ALL: [&str; 9] = [
+pub(crate) const ALL: [&str; 9] = [
     "linux-5.5",
     "linux-5.9",
     "linux-5.15",
@@ -485,40 +484,52 @@ fn sums_and_trees_stay_consistent() {
     for policy in ALL {
         for seed in 0..12 {
             live(policy, seed, &mut |bench, step| {
-                let at = format!("{policy} seed {seed} step {step}");
-                let (queue, e) = (&bench.queue, &bench.e);
-                let order: Vec<EntityId> = queue.tree.check(e).into_iter().map(EntityId).collect();
-                assert_eq!(order, queue.queued(e).collect::<Vec<_>>(), "{at}");
-                let curr = queue.curr.filter(|&id| e[id].on_rq);
-                let all: Vec<EntityId> = order.iter().copied().chain(curr).collect();
-                assert_eq!(queue.nr_queued() as usize, all.len(), "{at}: nr");
-                let weight: u64 = all.iter().map(|&id| e[id].load.weight()).sum();
-                assert_eq!(queue.load(), LoadWeight::of_sum(weight), "{at}: load");
-                if !bench.rules.kernel.is_eevdf() {
-                    return;
-                }
-                let unit = |load: LoadWeight| match bench.rules.kernel {
-                    Kernel::V7_2 => load.weight() as i64,
-                    _ => load.scaled_down() as i64,
-                };
-                let key = |id: EntityId| e[id].vruntime.wrapping_sub(queue.zero_vruntime()) as i64;
-                let sums = order.iter().fold((0i64, 0), |(sum, load), &id| {
-                    let unit = unit(e[id].load);
-                    (sum.wrapping_add(key(id).wrapping_mul(unit)), load + unit)
-                });
-                assert_eq!(queue.sums(), sums, "{at}: sums");
-                // Lags, weighted, cancel out but for the floor of one division.
-                let average = queue.average(e, &bench.rules);
-                let (mut lags, mut load) = (0i128, 0);
-                for &id in &all {
-                    let lag = i128::from(average.wrapping_sub(e[id].vruntime) as i64);
-                    lags += lag * i128::from(unit(e[id].load));
-                    load += i128::from(unit(e[id].load));
-                }
-                assert!(lags.abs() < load.max(1), "{at}: lags sum to {lags} of {load}");
+                check_sums(
+                    &bench.queue,
+                    &bench.e,
+                    &bench.rules,
+                    &format!("{policy} seed {seed} step {step}"),
+                );
             });
         }
     }
+}
+
+/// Recomputes everything that a queue knows of its entities; returns those.
+pub(crate) fn check_sums(queue: &CfsRq, e: &Entities, rules: &QueueRules, at: &str) -> Vec<EntityId> {
+    let order: Vec<EntityId> = queue.tree.check(e).into_iter().map(EntityId).collect();
+    assert_eq!(order, queue.queued(e).collect::<Vec<_>>(), "{at}");
+    let curr = queue.curr.filter(|&id| e[id].on_rq);
+    let all: Vec<EntityId> = order.iter().copied().chain(curr).collect();
+    assert_eq!(queue.nr_queued() as usize, all.len(), "{at}: nr");
+    let weight: u64 = all.iter().map(|&id| e[id].load.weight()).sum();
+    assert_eq!(queue.load(), LoadWeight::of_sum(weight), "{at}: load");
+    if !rules.kernel.is_eevdf() {
+        return all;
+    }
+    let unit = |load: LoadWeight| match rules.kernel {
+        Kernel::V7_2 => match load.weight() >> queue.sum_shift {
+            weight @ 0..2 if queue.sum_shift > 0 => weight.max(2) as i64,
+            weight => weight as i64,
+        },
+        _ => load.scaled_down() as i64,
+    };
+    let key = |id: EntityId| e[id].vruntime.wrapping_sub(queue.zero_vruntime()) as i64;
+    let sums = order.iter().fold((0i64, 0), |(sum, load), &id| {
+        let unit = unit(e[id].load);
+        (sum.wrapping_add(key(id).wrapping_mul(unit)), load + unit)
+    });
+    assert_eq!(queue.sums(), sums, "{at}: sums");
+    // Lags, weighted, cancel out but for the floor of one division.
+    let average = queue.average(e, rules);
+    let (mut lags, mut load) = (0i128, 0);
+    for &id in &all {
+        let lag = i128::from(average.wrapping_sub(e[id].vruntime) as i64);
+        lags += lag * i128::from(unit(e[id].load));
+        load += i128::from(unit(e[id].load));
+    }
+    assert!(lags.abs() < load.max(1), "{at}: lags sum to {lags} of {load}");
+    all
 }
 
 #[test]
@@ -528,7 +539,7 @@ fn picks_equal_a_search_of_everything() {
         for seed in 0..25 {
             live(policy, seed, &mut |bench, step| {
                 (bench.queue.next, bench.queue.last, bench.queue.skip) = (None, None, None);
-                let expected = naive_pick(bench);
+                let expected = naive_pick(&bench.queue, &bench.e, &bench.rules);
                 let picked = bench.queue.pick(&bench.e, &bench.rules);
                 let at = format!("{policy} seed {seed} step {step}");
                 match picked {
@@ -552,7 +563,7 @@ fn the_posted_descent_misses_an_earlier_deadline_on_the_left() {
     for seed in 0..25 {
         live("eevdf-2023-04", seed, &mut |bench, _| {
             bench.queue.next = None;
-            let expected = naive_pick(bench);
+            let expected = naive_pick(&bench.queue, &bench.e, &bench.rules);
             let picked = bench.queue.pick(&bench.e, &bench.rules);
             assert!(picked.is_some() || expected.is_empty());
             wrong += u32::from(picked.is_some_and(|id| !expected.contains(&id)));

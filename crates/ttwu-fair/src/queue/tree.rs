@@ -169,6 +169,11 @@ impl Tree {
         }
     }
 
+    /// A linked entity's slice changed: recomputes what is known above it.
+    pub(crate) fn slice_changed(e: &mut Entities, id: u32) {
+        Self::refresh_upwards(e, id);
+    }
+
     /// Puts the successor of `id`, which has two children, in its place and colour.
     fn splice_successor(&mut self, e: &mut Entities, id: u32, node: Node) -> (u32, u32, bool) {
         let mut heir = node.right;
