@@ -5,6 +5,7 @@
 //! FIDELITY.md by a tool. What is not modelled is refused when a policy is built, never accepted without effect.
 #![forbid(unsafe_code)]
 
+mod balance;
 mod entity;
 mod fair;
 mod features;
@@ -21,6 +22,10 @@ mod variants;
 mod wakeup;
 mod weight;
 
+pub use balance::{
+    ActiveBalance, BalanceState, BalanceView, Balancer, CpuState, DomainState, IdleType, KickReason,
+    LlcState, NewIdle, Preemptible, TaskState, TickWork, Work, nr_idle_scan,
+};
 pub use entity::{Entities, EntityId, SchedEntity, TaskPolicy};
 pub use fair::{Fair, FromBack, GroupId, TaskAttributes, WakeupCheck};
 pub use features::{FEATURES, Feature, FeatureRow, FeatureSet};

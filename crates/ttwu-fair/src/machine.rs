@@ -11,6 +11,7 @@ pub struct Machine {
     clusters: Vec<CpuSet>,
     capacity: Vec<u64>,
     cpus: usize,
+    online: usize,
     tunables: Tunables,
 }
 
@@ -36,6 +37,7 @@ impl Machine {
             clusters: every().map(|cpu| mask(Unit::Cluster, cpu)).collect(),
             capacity: every().map(|cpu| topology.capacity(cpu).map_or(1024, u64::from)).collect(),
             cpus,
+            online: topology.online().len(),
             tunables: policy.tunables(topology.online().len()),
         }
     }
@@ -77,6 +79,12 @@ impl Machine {
     #[must_use]
     pub const fn tunables(&self) -> &Tunables {
         &self.tunables
+    }
+
+    /// How many CPUs are on line.
+    #[must_use]
+    pub const fn cpus_online(&self) -> usize {
+        self.online
     }
 
     /// CPU numbers are below this.

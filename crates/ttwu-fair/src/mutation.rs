@@ -32,6 +32,38 @@ pub(crate) enum Mutation {
     MinimumGoesBack,
     /// Removal does not recompute what nodes know of their subtrees.
     StaleSubtree,
+    /// The busiest group is the one with most tasks, however many of its CPUs are idle.
+    BusiestIgnoresIdle,
+    /// A lead of one idle CPU is enough to pull.
+    IdleCpusInclusive,
+    /// The whole lead moves, not half of it.
+    WholeImbalance,
+    /// Nodes may not differ at all.
+    NumaAllowanceMissing,
+    /// Of equally busy queues the last is taken.
+    LastOfEquallyBusy,
+    /// An idle CPU takes the only task of another.
+    LastTaskPulled,
+    /// A newidle pass of a preemptible kernel goes on after one task.
+    NewidleTakesMany,
+    /// Tasks attach in the order in which they were detached.
+    FirstDetachedFirst,
+    /// Balancing moves tasks wherever it likes.
+    AffinityIgnored,
+    /// Balancing takes the running task.
+    RunningTaskPulled,
+    /// A task is hot at just the migration cost.
+    HotInclusive,
+    /// Every idle CPU balances for its group.
+    EveryIdleBalances,
+    /// A CPU looks for work though nobody has two tasks.
+    OverloadIgnored,
+    /// A mean idle time of just the migration cost is too short.
+    AvgIdleInclusive,
+    /// A busy CPU balances as often as an idle one.
+    BusyFactorMissing,
+    /// Two tasks are no reason to wake an idle CPU.
+    KickAtThree,
 }
 
 #[cfg(test)]
@@ -54,7 +86,8 @@ pub(crate) const fn broken(_: Mutation) -> bool {
 
 #[cfg(test)]
 impl Mutation {
-    pub(crate) const ALL: [Self; 13] = [
+    /// Rules of queues.
+    pub(crate) const QUEUE: [Self; 13] = [
         Self::TieGoesFirst,
         Self::StrictEligibility,
         Self::UnclampedLag,
@@ -68,6 +101,26 @@ impl Mutation {
         Self::PlacementResets,
         Self::MinimumGoesBack,
         Self::StaleSubtree,
+    ];
+
+    /// Rules of balancing.
+    pub(crate) const BALANCE: [Self; 16] = [
+        Self::BusiestIgnoresIdle,
+        Self::IdleCpusInclusive,
+        Self::WholeImbalance,
+        Self::NumaAllowanceMissing,
+        Self::LastOfEquallyBusy,
+        Self::LastTaskPulled,
+        Self::NewidleTakesMany,
+        Self::FirstDetachedFirst,
+        Self::AffinityIgnored,
+        Self::RunningTaskPulled,
+        Self::HotInclusive,
+        Self::EveryIdleBalances,
+        Self::OverloadIgnored,
+        Self::AvgIdleInclusive,
+        Self::BusyFactorMissing,
+        Self::KickAtThree,
     ];
 
     /// Does one of `checks` fail with the rule broken?

@@ -656,7 +656,7 @@ fn broken_rules_are_noticed() {
         picks_equal_a_search_of_everything,
         sums_and_trees_stay_consistent,
     ];
-    for mutation in Mutation::ALL {
+    for mutation in Mutation::QUEUE {
         assert!(mutation.is_caught(&checks), "{mutation:?} goes unnoticed");
     }
 }

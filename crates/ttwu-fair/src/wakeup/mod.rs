@@ -17,6 +17,7 @@ mod tests;
 
 pub use select::place;
 pub use slow_path::{CpuStats, GroupStats, GroupType, SlowView};
+pub(crate) use slow_path::{GroupSums, adjust_numa_imbalance, classify};
 pub use wake_list::{WakeListQuery, queue_on_wake_list};
 pub use wide::Flips;
 

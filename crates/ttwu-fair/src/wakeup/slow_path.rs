@@ -48,6 +48,8 @@ pub enum GroupType {
     HasSpare,
     /// No spare cycles, and no task waits for long.
     FullyBusy,
+    /// A core with tasks on several threads, seen by a CPU with time (v6.6 and later, in balancing only).
+    SmtBalance,
     /// Affinity keeps it from being even.
     Imbalanced,
     /// More tasks than it can run.
@@ -131,7 +133,7 @@ fn group_stats(
 ) -> GroupStats {
     let kernel = policy.kernel();
     let allowed_only = matches!(kernel, Kernel::V6_1 | Kernel::Eevdf202304 | Kernel::V6_12 | Kernel::V7_2);
-    let mut sum = CpuStats::default();
+    let mut sum = GroupSums::default();
     let mut idle_cpus = 0;
     for cpu in group.span().iter() {
         if allowed_only && !wakeup.allowed.contains(cpu) {
@@ -142,35 +144,56 @@ fn group_stats(
         sum.util += stats.util;
         sum.runnable += stats.runnable;
         sum.nr_running += stats.nr_running;
-        sum.h_nr += stats.h_nr;
         idle_cpus += u32::from(stats.idle);
     }
     for cpu in group.span().iter() {
         sum.capacity += view.stats(cpu).capacity;
     }
     // v5.5 leaves the weight of the wake-up variant at 0 by mistake.
-    let weight = if kernel == Kernel::V5_5 { 0 } else { group.weight() as u64 };
-    let pct = u64::from(domain.imbalance_pct());
+    let weight = if kernel == Kernel::V5_5 { 0 } else { u32::try_from(group.weight()).unwrap_or(u32::MAX) };
+    let imbalanced = view.imbalanced(group.sgc());
+    let kind = classify(kernel, u64::from(domain.imbalance_pct()), weight, &sum, imbalanced);
+    let compared = match kind {
+        GroupType::FullyBusy | GroupType::Overloaded => kernel != Kernel::V5_5,
+        GroupType::HasSpare => kernel == Kernel::V5_5,
+        GroupType::Imbalanced | GroupType::SmtBalance => false,
+    };
+    let avg_load = if compared { (sum.load * 1024).checked_div(sum.capacity).unwrap_or(0) } else { 0 };
+    GroupStats { kind, avg_load, util: sum.util, nr_running: sum.nr_running, idle_cpus }
+}
+
+/// What CPUs of a group sum up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GroupSums {
+    pub(crate) load: u64,
+    pub(crate) util: u64,
+    pub(crate) runnable: u64,
+    pub(crate) capacity: u64,
+    pub(crate) nr_running: u32,
+}
+
+/// How a group of `weight` CPUs stands.
+///
+/// Models: group_is_overloaded(), group_has_capacity(), group_classify(), v5.5–v7.2.
+pub(crate) fn classify(
+    kernel: Kernel,
+    pct: u64,
+    weight: u32,
+    sum: &GroupSums,
+    imbalanced: bool,
+) -> GroupType {
     let waiting = kernel >= Kernel::V5_9 && sum.capacity * pct < sum.runnable * 100;
-    let nr = u64::from(sum.nr_running);
-    let overloaded = nr > weight && (sum.capacity * 100 < sum.util * pct || waiting);
-    let has_capacity = nr < weight || (!waiting && sum.capacity * 100 > sum.util * pct);
-    let kind = if overloaded {
+    let overloaded = sum.nr_running > weight && (sum.capacity * 100 < sum.util * pct || waiting);
+    let has_capacity = sum.nr_running < weight || (!waiting && sum.capacity * 100 > sum.util * pct);
+    if overloaded {
         GroupType::Overloaded
-    } else if view.imbalanced(group.sgc()) {
+    } else if imbalanced {
         GroupType::Imbalanced
     } else if has_capacity {
         GroupType::HasSpare
     } else {
         GroupType::FullyBusy
-    };
-    let compared = match kind {
-        GroupType::FullyBusy | GroupType::Overloaded => kernel != Kernel::V5_5,
-        GroupType::HasSpare => kernel == Kernel::V5_5,
-        GroupType::Imbalanced => false,
-    };
-    let avg_load = if compared { (sum.load * 1024).checked_div(sum.capacity).unwrap_or(0) } else { 0 };
-    GroupStats { kind, avg_load, util: sum.util, nr_running: sum.nr_running, idle_cpus }
+    }
 }
 
 /// Is `new` a better remote group than `best`? Equal ones keep the earlier.
@@ -186,7 +209,7 @@ fn better(policy: &Policy, new: &GroupStats, best: Option<&GroupStats>) -> bool 
     }
     match new.kind {
         GroupType::Overloaded | GroupType::FullyBusy => new.avg_load < best.avg_load,
-        GroupType::Imbalanced => false,
+        GroupType::Imbalanced | GroupType::SmtBalance => false,
         GroupType::HasSpare => {
             new.idle_cpus > best.idle_cpus
                 || (new.idle_cpus == best.idle_cpus
@@ -227,7 +250,7 @@ fn idlest_group<'m>(
         std::cmp::Ordering::Greater => true,
         std::cmp::Ordering::Equal => match here.kind {
             GroupType::Overloaded | GroupType::FullyBusy => loads_differ(domain, &here, &remote),
-            GroupType::Imbalanced => false,
+            GroupType::Imbalanced | GroupType::SmtBalance => false,
             GroupType::HasSpare => spare_differs(policy, wakeup, domain, local_group, &here, &remote),
         },
     };
