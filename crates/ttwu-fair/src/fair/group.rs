@@ -197,6 +197,7 @@ impl Fair {
             self.attach_load(id);
             self.update_tg(queue, now, true);
             self.propagate_up(id, now);
+            self.list_leaves(queue);
         }
         if !self.rules.kernel.is_eevdf() && !self.x[i].relative {
             self.e[id].vruntime = self.e[id].vruntime.wrapping_add(self.q[queue].cfs.zero_vruntime());

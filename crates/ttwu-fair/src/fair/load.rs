@@ -63,6 +63,10 @@ impl Fair {
         self.age_entity(id, now);
         let mut changed = self.age_queue(self.queue_of(id), now);
         if !self.is_task(id) {
+            if !self.has_history(id) {
+                // The kernel does this when the group is made; here its queue is made when it is first needed.
+                self.attach_load(id);
+            }
             changed |= self.propagate(id);
         }
         changed
