@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+mod check;
 mod dist;
 mod named;
 mod object;
@@ -13,6 +14,7 @@ mod text;
 mod workload;
 
 pub use bench::{Bench, Transport};
+pub use check::Unsound;
 pub use dist::Dist;
 pub use named::{
     COMMON_OPTIONS, MachineInfo, NameError, OptionDoc, OptionKind, WorkloadDoc, expand, workloads,

@@ -4,9 +4,15 @@
 //! the original prints, and which meters hold the figures. Meters keep nanoseconds and plain counts; what the original drops or
 //! rounds (schbench's zero-microsecond wake-ups, hackbench's truncated milliseconds) is left to whoever prints.
 
+mod cyclictest;
+mod dbench;
+mod desktop;
+mod dmatest;
 mod hackbench;
 mod perf_messaging;
 mod perf_pipe;
+mod round_trip;
+mod rpc;
 mod schbench;
 mod small;
 mod spray;
@@ -14,9 +20,15 @@ mod spray;
 use crate::named::Table;
 use crate::{ObjectId, Slot};
 
+pub use cyclictest::{Cyclictest, CyclictestThread};
+pub use dbench::Dbench;
+pub use desktop::Desktop;
+pub use dmatest::{Dmatest, DmatestThread};
 pub use hackbench::{Hackbench, Transport};
 pub use perf_messaging::PerfMessaging;
 pub use perf_pipe::PerfPipe;
+pub use round_trip::{Context1, Netperf, Tbench};
+pub use rpc::Rpc;
 pub use schbench::{SchbenchA, SchbenchC};
 pub use small::{Duty, MassiveIntr};
 
@@ -39,6 +51,22 @@ pub enum Bench {
     MassiveIntr(MassiveIntr),
     /// Two tasks on one CPU.
     Duty(Duty),
+    /// dbench on XFS.
+    Dbench(Dbench),
+    /// dmatest.
+    Dmatest(Dmatest),
+    /// UnixBench's pipe-based context switching.
+    Context1(Context1),
+    /// tbench.
+    Tbench(Tbench),
+    /// netperf TCP_RR and UDP_RR.
+    Netperf(Netperf),
+    /// cyclictest.
+    Cyclictest(Cyclictest),
+    /// A thread-pool service.
+    Rpc(Rpc),
+    /// Hogs beside a browser.
+    Desktop(Desktop),
 }
 
 /// All named workloads, in the order of help.
@@ -48,7 +76,15 @@ pub(crate) static TABLES: &[Table] = &[
     perf_pipe::TABLE,
     schbench::TABLE_C,
     schbench::TABLE_A,
+    dbench::TABLE,
+    dmatest::TABLE,
     small::MASSIVE_INTR,
+    round_trip::CONTEXT1,
+    round_trip::TBENCH,
+    round_trip::NETPERF,
+    cyclictest::TABLE,
+    rpc::TABLE,
+    desktop::TABLE,
     small::DUTY,
     small::NOISE,
 ];

@@ -62,23 +62,22 @@ fn count(workload: &Workload, task: usize, wanted: impl Fn(&Op) -> bool) -> u64 
     sum
 }
 
-/// Every operation of every task names links, registers, tasks and meters that exist.
-fn check_references(workload: &Workload) {
-    for task in &workload.tasks {
-        assert!(task.name.len() <= 15, "{}", task.name);
-        for link in &task.links {
-            assert!((link.0 as usize) < workload.objects.len());
-        }
-    }
-    let names: std::collections::BTreeSet<&str> =
-        workload.meters.iter().map(|meter| meter.name.as_str()).collect();
-    assert_eq!(names.len(), workload.meters.len(), "meters have distinct names");
-}
-
 #[test]
-fn every_workload_has_sound_references() {
+fn every_named_workload_is_sound() {
     for doc in crate::workloads() {
-        check_references(&parse(doc.name));
+        assert_eq!(parse(doc.name).check(), Ok(()), "{}", doc.name);
+    }
+    for text in [
+        "schbench:rps=100,calibrate",
+        "schbench:pipe=4096",
+        "schbench-a:pipe=100,sleeptime=0",
+        "dbench:clients=8,cil=bound & noise",
+        "dmatest:noverify,polled,start=3,threads_per_chan=4",
+        "pipe:nonblocking,cgroups,threaded",
+        "desktop:groups=off,tiles=5",
+        "cyclictest:smp,loops=100",
+    ] {
+        assert_eq!(parse(text).check(), Ok(()), "{text}");
     }
 }
 
@@ -204,6 +203,130 @@ fn massive_intr_works_8_ms_and_sleeps_1() {
     });
     assert_eq!(times, [200_000_000, 4_200_000_000, 8_000_000, 1_000_000]);
     assert!(workload.tasks[3].start == Start::At(0));
+}
+
+/// The sum of the means of all operations that `time` gives a time for, with how often they are done.
+fn total(workload: &Workload, task: usize, time: impl Fn(&Op) -> Option<u64>) -> u64 {
+    let mut sum = 0;
+    let program = workload.tasks[task].program as usize;
+    walk(&workload.programs[program].ops, 1, &mut |op, times| sum += time(op).unwrap_or(0) * times);
+    sum
+}
+
+#[test]
+fn a_dbench_pass_has_43_fsyncs_through_four_kinds_of_work() {
+    let workload = parse("dbench:clients=2,timelimit=5");
+    let Bench::Dbench(bench) = &workload.bench else { panic!() };
+    assert_eq!((workload.tasks.len(), bench.passes.len(), bench.fsyncs), (3, 2, 43));
+    let client = bench.tasks[1].0 as usize;
+    assert_eq!(count(&workload, client, |op| matches!(op, Op::Flush(_))), 43);
+    assert_eq!(count(&workload, client, |op| matches!(op, Op::Queue(_))), 86);
+    // 43 times 310 us of work.
+    assert_eq!(
+        total(&workload, client, |op| if let Op::Run(t) = op { Some(t.mean()) } else { None }),
+        13_330_000
+    );
+    let device = workload.objects.iter().find_map(|object| match &object.kind {
+        crate::ObjectKind::Device(device) => Some(device),
+        _ => None,
+    });
+    let services: Vec<(u64, u64)> = device
+        .expect("a journal")
+        .requests
+        .iter()
+        .map(|request| (request.service.mean(), request.latency.mean()))
+        .collect();
+    assert_eq!(services, [(85_000, 30_000), (55_000, 0)]);
+    // The main task sleeps for the time limit.
+    assert_eq!(
+        total(&workload, 0, |op| if let Op::Sleep(t) = op { Some(t.mean()) } else { None }),
+        5_000_000_000
+    );
+}
+
+#[test]
+fn dmatest_fills_and_verifies_whole_buffers() {
+    let quoted = parse("dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,timeout=2000");
+    let Bench::Dmatest(bench) = &quoted.bench else { panic!() };
+    assert_eq!((bench.iterations, bench.transfer_bytes, bench.threads.len()), (1000, Some(65_536), 1));
+    let spec = &quoted.tasks[0];
+    assert_eq!((spec.name.as_str(), spec.nice, spec.kernel_thread), ("dma0chan0-copy0", 10, true));
+    let kernel = |op: &Op| if let Op::RunKernel(t) = op { Some(t.mean()) } else { None };
+    // An iteration: 1 us to submit, 0.5 us to unmap, and two buffers of 1 MiB at 0.5 ns a byte, twice.
+    assert_eq!(total(&quoted, 0, kernel), 1000 * (1_500 + 2 * 1_048_576));
+    assert_eq!(total(&parse("dmatest:noverify"), 0, kernel), 1000 * 1_500);
+    let random = parse("dmatest:noverify,threads_per_chan=4");
+    let Bench::Dmatest(bench) = &random.bench else { panic!() };
+    assert_eq!((bench.transfer_bytes, bench.threads.len()), (None, 4));
+    assert_eq!(count(&random, 3, |op| matches!(op, Op::CountCpu(_))), 1000);
+}
+
+#[test]
+fn tbench_spreads_the_load_files_mix() {
+    let workload = parse("tbench:clients=3");
+    assert_eq!(workload.tasks.len(), 6);
+    let bytes = |task: usize| {
+        let mut kinds: BTreeMap<u32, u64> = BTreeMap::new();
+        walk(&workload.programs[workload.tasks[task].program as usize].ops, 1, &mut |op, _| {
+            if let Op::Write { bytes, .. } = op {
+                *kinds.entry(*bytes).or_default() += 1;
+            }
+        });
+        kinds
+    };
+    // Of 200 operations 54 read and 17 write a file; the server answers in the same order.
+    let client = bytes(1);
+    assert_eq!((client[&59], client[&25_463], client.values().sum::<u64>()), (54, 17, 200));
+    assert_eq!(bytes(0)[&10_563], 54);
+}
+
+#[test]
+fn round_trips_are_one_write_and_one_read_a_side() {
+    let context = parse("context1:copies=104");
+    let Bench::Context1(bench) = &context.bench else { panic!() };
+    assert_eq!((context.tasks.len(), bench.counts.len(), bench.seconds), (208, 104, 10));
+    assert_eq!(traffic(&context).into_values().collect::<Vec<_>>(), vec![(8, 8); 208]);
+    let netperf = parse("netperf:test=UDP_RR,response=100");
+    assert_eq!(traffic(&netperf).into_values().collect::<Vec<_>>(), [(1, 1), (100, 100)]);
+    assert_eq!(netperf.until, Until::Time(10_000_000_000));
+}
+
+#[test]
+fn cyclictest_intervals_grow_by_the_distance() {
+    let workload = parse("cyclictest:threads=3,loops=200");
+    let Bench::Cyclictest(bench) = &workload.bench else { panic!() };
+    let intervals: Vec<u64> = bench.threads.iter().map(|thread| thread.interval_us).collect();
+    assert_eq!(intervals, [1000, 1500, 2000]);
+    assert_eq!(workload.until, Until::Exit(crate::TaskRef(0)));
+    assert_eq!(parse("cyclictest:smp").tasks.len(), 8);
+}
+
+#[test]
+fn rpc_offers_the_load_that_it_says() {
+    let workload = parse("rpc:load=50");
+    let Bench::Rpc(bench) = &workload.bench else { panic!() };
+    // Half of eight CPUs at about 200 us a request.
+    assert!((20_000..=20_010).contains(&bench.rate), "{}", bench.rate);
+    assert_eq!((bench.workers, workload.tasks.len()), (16, 1 + 16 + 1));
+}
+
+#[test]
+fn the_desktop_hands_on_as_many_tiles_as_frames_have() {
+    for (text, tiles) in [("desktop", 24), ("desktop:tiles=7", 7)] {
+        let workload = parse(text);
+        let Bench::Desktop(bench) = &workload.bench else { panic!() };
+        assert_eq!((bench.hogs.len(), bench.pipeline.len()), (8, 5 + 8));
+        let task = |name: &str| workload.tasks.iter().position(|task| task.name == name).expect("task");
+        let posts = |name: &str| count(&workload, task(name), |op| matches!(op, Op::Post(_)));
+        assert_eq!(posts("ThreadPoolForeg"), tiles);
+        assert_eq!((posts("CrBrowserMain"), posts("VideoFrameCompo"), posts("VizCompositor")), (7, 4, 4));
+    }
+    let grouped = parse("desktop");
+    assert_eq!(
+        grouped.groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(),
+        ["hogs", "browser", "X"]
+    );
+    assert!(parse("desktop:groups=off").tasks.iter().all(|task| task.group.is_none()));
 }
 
 #[test]

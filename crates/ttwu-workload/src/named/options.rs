@@ -182,6 +182,13 @@ impl Options {
         }
     }
 
+    pub(crate) fn choice(&self, name: &str) -> &'static str {
+        match self.value(name) {
+            Value::Choice(word) => word,
+            other => panic!("{}: {name} is {other:?}", self.doc),
+        }
+    }
+
     pub(super) fn cpus(&self, name: &str) -> Option<&CpuSet> {
         match self.value(name) {
             Value::Cpus(set) => Some(set),
