@@ -441,7 +441,7 @@ impl Fair {
         self.x[id.index()].avg.load_avg * h_load / (self.q[queue].avg.load_avg + 1)
     }
 
-    fn queue_h_load(&mut self, queue: usize, stamp: u64) -> u64 {
+    pub(super) fn queue_h_load(&mut self, queue: usize, stamp: u64) -> u64 {
         if self.q[queue].h_load_stamp == stamp {
             return self.q[queue].h_load;
         }
@@ -580,5 +580,16 @@ impl Queue {
     fn add_propagated(&mut self, runnable_sum: i64) {
         self.propagate = true;
         self.prop_runnable_sum = self.prop_runnable_sum.wrapping_add(runnable_sum);
+    }
+}
+
+#[cfg(test)]
+impl UtilEst {
+    pub(super) fn of(ewma: u64) -> Self {
+        Self { ewma, enqueued: ewma, unchanged: false }
+    }
+
+    pub(super) fn ewma(self) -> u64 {
+        self.ewma
     }
 }

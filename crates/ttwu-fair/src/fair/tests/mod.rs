@@ -4,7 +4,7 @@ mod examples;
 mod laws;
 
 use super::*;
-use crate::{DequeueFlags, EnqueueFlags, Preemption};
+use crate::{DequeueFlags, EnqueueFlags, Preemption, SwitchIn};
 
 pub(super) const SLEEP: DequeueFlags =
     DequeueFlags { sleep: true, special: false, delayed: false, save: false };
