@@ -9,7 +9,9 @@ mod check;
 mod dist;
 mod named;
 mod object;
+mod own;
 mod program;
+pub mod spec_toml;
 mod text;
 mod workload;
 

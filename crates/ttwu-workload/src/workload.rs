@@ -136,6 +136,8 @@ pub struct Builder {
     workload: Workload,
     /// Stands before the names of meters and objects, so that those of joined workloads differ.
     scope: String,
+    /// Processes by name, where tasks name theirs.
+    processes: std::collections::BTreeMap<String, u32>,
 }
 
 impl Builder {
@@ -152,7 +154,7 @@ impl Builder {
             until: Until::AllExit,
             bench: Bench::Own,
         };
-        Self { workload, scope: String::new() }
+        Self { workload, scope: String::new(), processes: std::collections::BTreeMap::new() }
     }
 
     /// Adds an object.
@@ -230,6 +232,21 @@ impl Builder {
     /// When a run ends, as set so far.
     pub(crate) const fn until_now(&self) -> Until {
         self.workload.until
+    }
+
+    /// Adds a task group as it is.
+    pub(crate) fn add_group(&mut self, group: Group) {
+        self.workload.groups.push(group);
+    }
+
+    /// Adds a task as it is.
+    pub(crate) fn add_task(&mut self, task: TaskSpec) {
+        self.workload.tasks.push(task);
+    }
+
+    /// The number of the process of this name: that of the first task that asked for it.
+    pub(crate) fn process_named(&mut self, name: &str, asking: u32) -> u32 {
+        *self.processes.entry(name.to_owned()).or_insert(asking)
     }
 
     /// How many tasks there are so far.
