@@ -1,0 +1,124 @@
+//! The tables of the five threads: complete, and honest about what is fitted.
+
+use super::{Bound, Claim, EXPERIMENTS, Measure, Quantity, Samples, Standing, Verdict};
+
+#[test]
+fn every_scenario_can_be_built() {
+    let names: Vec<String> =
+        EXPERIMENTS.iter().flat_map(|experiment| experiment.scenarios(1)).map(|(name, _)| name).collect();
+    assert!(names.len() >= 60, "{}", names.len());
+    let mut unique = names.clone();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), names.len(), "a cell's name is its own");
+}
+
+#[test]
+fn claims_name_cells_that_exist_and_costs_that_are_known() {
+    let mut ids = Vec::new();
+    for experiment in EXPERIMENTS {
+        let cells: Vec<_> = experiment.cells().map(|(setup, variant)| (setup.id, variant.id)).collect();
+        for claim in experiment.claims {
+            assert!(claim.id.starts_with(experiment.name), "{}", claim.id);
+            ids.push(claim.id);
+            for measure in [Some(claim.measure), claim.without_condition].into_iter().flatten() {
+                for cell in measure.cells() {
+                    assert!(cells.contains(&cell), "{}: no cell {cell:?}", claim.id);
+                }
+            }
+        }
+        for cost in experiment.uncertain {
+            ttwu_sim::Costs::find(cost).expect("a known cost");
+        }
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "a claim's name is its own");
+}
+
+/// The count: claims that can fail.
+#[test]
+fn at_least_25_claims_have_a_verdict() {
+    let with_verdict = |claim: &&Claim| !matches!(claim.standing, Standing::NotClaimed(_));
+    let count = EXPERIMENTS.iter().flat_map(|experiment| experiment.claims).filter(with_verdict).count();
+    assert!(count >= 25, "{count}");
+}
+
+/// Costs are fitted on baselines; a claim that reads a baseline alone would be the fit over again.
+#[test]
+fn no_claim_rests_on_a_fitted_baseline_alone() {
+    for experiment in EXPERIMENTS.iter().filter(|experiment| !experiment.fitted.is_empty()) {
+        for claim in experiment.claims {
+            let one_cell = matches!(claim.measure, Measure::Mean { quantity, .. }
+                if !matches!(quantity, Quantity::CpusHit(_) | Quantity::TaskShare(_)));
+            let claimed = !matches!(claim.standing, Standing::NotClaimed(_));
+            assert!(!(one_cell && claimed), "{}", claim.id);
+        }
+    }
+}
+
+/// A bound that takes in 1 says nothing of a published change; it is for claims of "no change" and signs only.
+#[test]
+fn bounds_take_in_what_was_published() {
+    for claim in EXPERIMENTS.iter().flat_map(|experiment| experiment.claims) {
+        if let (Some(value), false) =
+            (claim.published_value, matches!(claim.standing, Standing::NotClaimed(_)))
+        {
+            assert!(claim.bound.holds(value), "{}: {value} is not {}", claim.id, claim.bound);
+        }
+    }
+}
+
+const A: super::CellId = ("setup", "a");
+const B: super::CellId = ("setup", "b");
+
+fn samples(a: &[f64], b: &[f64]) -> Samples {
+    let mut samples = Samples::default();
+    for (&a, &b) in a.iter().zip(b) {
+        samples.push(A, &[Quantity::Switches], vec![Some(a)]);
+        samples.push(B, &[Quantity::Switches], vec![Some(b)]);
+    }
+    samples
+}
+
+const RATIO: Measure = Measure::Ratio { quantity: Quantity::Switches, new: A, base: B };
+
+fn claim(bound: Bound) -> Claim {
+    Claim {
+        id: "x.y",
+        text: "",
+        published: "",
+        published_value: None,
+        standing: Standing::Robust,
+        measure: RATIO,
+        without_condition: None,
+        bound,
+    }
+}
+
+#[test]
+fn verdicts_follow_the_interval() {
+    let wide = RATIO.estimate(&samples(&[100.0, 120.0, 110.0], &[100.0, 100.0, 100.0]));
+    let estimate = wide.expect("three pairs").estimate;
+    assert!((estimate - 1.1).abs() < 1e-9, "{estimate}");
+    assert_eq!(claim(Bound::AtLeast(0.5)).verdict(wide), Verdict::Holds);
+    assert_eq!(claim(Bound::AtLeast(1.09)).verdict(wide), Verdict::Leans);
+    assert_eq!(claim(Bound::AtLeast(1.2)).verdict(wide), Verdict::Fails);
+    assert_eq!(claim(Bound::AtLeast(1.2)).verdict(None), Verdict::Missing);
+}
+
+#[test]
+fn equal_runs_are_exactly_one_and_none_is_exactly_nothing() {
+    let same = RATIO.estimate(&samples(&[7.0, 7.0], &[7.0, 7.0])).expect("constant");
+    assert_eq!((same.low, same.estimate, same.high), (1.0, 1.0, 1.0));
+    let none = RATIO.estimate(&samples(&[0.0, 0.0], &[7.0, 8.0])).expect("nothing against something");
+    assert_eq!((none.low, none.high), (0.0, 0.0));
+}
+
+#[test]
+fn a_missing_figure_is_missing() {
+    let mut samples = samples(&[1.0], &[1.0]);
+    samples.push(A, &[Quantity::Switches], vec![None]);
+    assert_eq!(RATIO.estimate(&samples), None);
+}
