@@ -32,6 +32,70 @@ pub(crate) enum Mutation {
     MinimumGoesBack,
     /// Removal does not recompute what nodes know of their subtrees.
     StaleSubtree,
+    /// The scan begins at the target, not after it.
+    ScanFromTarget,
+    /// A scan looks at one CPU more than its budget.
+    BudgetInclusive,
+    /// SIS_UTIL looks at one CPU less.
+    SisUtilOffByOne,
+    /// SIS_PROP's budget has no floor.
+    PropFloorMissing,
+    /// SIS_PROP's allowance does not age.
+    PropNotAged,
+    /// The scan does not ask where the task may run.
+    ScanIgnoresAffinity,
+    /// Whole cores are not preferred.
+    CoreScanSkipped,
+    /// A core scan in vain leaves the flag.
+    IdleCoresFlagKept,
+    /// The scan of the LLC meets the target's cluster again.
+    ClusterScannedTwice,
+    /// An idle previous CPU is taken whatever its cluster.
+    PrevOfOtherClusterTaken,
+    /// A bound kthread's wakee need not have run here.
+    KthreadStacksAnywhere,
+    /// A bound kthread's wakee stacks behind others.
+    KthreadStacksBusy,
+    /// An interrupt on a bound kthread counts as its own wake-up.
+    KthreadStacksInInterrupt,
+    /// The recently used CPU is never replaced.
+    RecentNotUpdated,
+    /// The recently used CPU is taken though the task may no longer run there.
+    RecentIgnoresAffinity,
+    /// A sibling thread is taken though the task may not run there.
+    SmtIgnoresAffinity,
+    /// The waker's idle CPU wins over an idle previous one.
+    AffineThisFirst,
+    /// The waker's idle CPU wins across caches.
+    AffineAcrossLlcs,
+    /// A sync waker is alone with another.
+    SyncAloneAtTwo,
+    /// Equal loads pull.
+    WeightInclusive,
+    /// A sync waker does not win a tie of loads.
+    SyncTieLost,
+    /// Every wake-up is a flip.
+    FlipsCountAll,
+    /// A wide waker needs no lead.
+    WideWithoutFactor,
+    /// A CPU with one task gets wake-ups on its list.
+    WakeListForOne,
+    /// Other caches get no wake-ups on their list.
+    WakeListWithinLlcOnly,
+    /// The wakee need not be switching out.
+    WakeListAlways,
+    /// An equally idle group gets the child.
+    ForkOnTie,
+    /// Any lead of load sends the child away.
+    ForkOnSmallLead,
+    /// Equally idle groups are not told apart by utilisation.
+    UtilTieIgnored,
+    /// Of CPUs that went idle at once the last is taken.
+    LastOfEquallyIdle,
+    /// A deep idle state does not count.
+    IdleStateIgnored,
+    /// The slow path does not take a CPU with SCHED_IDLE tasks at once.
+    SchedIdleNotTaken,
     /// The busiest group is the one with most tasks, however many of its CPUs are idle.
     BusiestIgnoresIdle,
     /// A lead of one idle CPU is enough to pull.
@@ -101,6 +165,42 @@ impl Mutation {
         Self::PlacementResets,
         Self::MinimumGoesBack,
         Self::StaleSubtree,
+    ];
+
+    /// Rules of placement.
+    pub(crate) const PLACEMENT: [Self; 32] = [
+        Self::ScanFromTarget,
+        Self::BudgetInclusive,
+        Self::SisUtilOffByOne,
+        Self::PropFloorMissing,
+        Self::PropNotAged,
+        Self::ScanIgnoresAffinity,
+        Self::CoreScanSkipped,
+        Self::IdleCoresFlagKept,
+        Self::ClusterScannedTwice,
+        Self::PrevOfOtherClusterTaken,
+        Self::KthreadStacksAnywhere,
+        Self::KthreadStacksBusy,
+        Self::KthreadStacksInInterrupt,
+        Self::RecentNotUpdated,
+        Self::RecentIgnoresAffinity,
+        Self::SmtIgnoresAffinity,
+        Self::AffineThisFirst,
+        Self::AffineAcrossLlcs,
+        Self::SyncAloneAtTwo,
+        Self::WeightInclusive,
+        Self::SyncTieLost,
+        Self::FlipsCountAll,
+        Self::WideWithoutFactor,
+        Self::WakeListForOne,
+        Self::WakeListWithinLlcOnly,
+        Self::WakeListAlways,
+        Self::ForkOnTie,
+        Self::ForkOnSmallLead,
+        Self::UtilTieIgnored,
+        Self::LastOfEquallyIdle,
+        Self::IdleStateIgnored,
+        Self::SchedIdleNotTaken,
     ];
 
     /// Rules of balancing.

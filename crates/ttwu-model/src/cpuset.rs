@@ -135,9 +135,12 @@ impl CpuSet {
     /// The CPUs in the kernel's wrapping scan order: from `start` (or the next member above it) upwards, then from the
     /// lowest up to just before `start`.
     pub fn scan(&self, start: CpuId) -> impl Iterator<Item = CpuId> + '_ {
-        let above = self.iter().filter(move |&cpu| cpu >= start);
-        let below = self.iter().take_while(move |&cpu| cpu < start);
-        above.chain(below)
+        Scan::new(&self.words, &self.words, start)
+    }
+
+    /// As [`CpuSet::scan`], over the CPUs in both sets.
+    pub fn scan_within<'a>(&'a self, other: &'a Self, start: CpuId) -> impl Iterator<Item = CpuId> + 'a {
+        Scan::new(&self.words, &other.words, start)
     }
 
     /// CPUs in both sets.
@@ -176,6 +179,56 @@ impl CpuSet {
     fn significant(&self) -> &[u64] {
         let len = self.words.iter().rposition(|&bits| bits != 0).map_or(0, |last| last + 1);
         &self.words[..len]
+    }
+}
+
+/// A wrapping walk over the CPUs in two masks: word by word, since the idle search of a wake-up is made of it.
+struct Scan<'a> {
+    a: &'a [u64],
+    b: &'a [u64],
+    /// The word under way, and what is left of it.
+    index: usize,
+    bits: u64,
+    start: CpuId,
+    wrapped: bool,
+}
+
+impl<'a> Scan<'a> {
+    fn new(a: &'a [u64], b: &'a [u64], start: CpuId) -> Self {
+        let index = start.index() / 64;
+        let mut scan = Self { a, b, index, bits: 0, start, wrapped: false };
+        scan.bits = scan.word(index) & (u64::MAX << (start.index() % 64));
+        scan
+    }
+
+    fn word(&self, index: usize) -> u64 {
+        self.a.get(index).copied().unwrap_or(0) & self.b.get(index).copied().unwrap_or(0)
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = CpuId;
+
+    #[inline]
+    fn next(&mut self) -> Option<CpuId> {
+        while self.bits == 0 {
+            let last = self.start.index() / 64;
+            self.index += 1;
+            if !self.wrapped && self.index >= self.a.len() {
+                self.wrapped = true;
+                self.index = 0;
+            }
+            if self.wrapped && self.index > last.min(self.a.len()) {
+                return None;
+            }
+            self.bits = self.word(self.index);
+            if self.wrapped && self.index == last {
+                self.bits &= !(u64::MAX << (self.start.index() % 64));
+            }
+        }
+        let bit = self.bits.trailing_zeros() as usize;
+        self.bits &= self.bits - 1;
+        Some(CpuId::new(u16::try_from(self.index * 64 + bit).expect("inserted as a u16")))
     }
 }
 
@@ -283,6 +336,34 @@ mod tests {
         assert_eq!(order(4), [4, 9, 1]);
         assert_eq!(order(5), [9, 1, 4]);
         assert_eq!(order(10), [1, 4, 9]);
+    }
+
+    /// Against the definition, over word borders, empty sets and starts beyond the last CPU.
+    #[test]
+    fn scans_equal_their_definition() {
+        for (a, b) in [
+            ("", ""),
+            ("0", "0-3"),
+            ("63-64,127-128", "0-200"),
+            ("5,70,300", "70,300"),
+            ("0-511", "0-511"),
+            ("1-9", "300"),
+            ("64-127", "64-127"),
+        ] {
+            let (a, b) = (CpuSet::parse_list(a).unwrap(), CpuSet::parse_list(b).unwrap());
+            for start in [0, 1, 5, 6, 62, 63, 64, 65, 127, 128, 129, 300, 301, 511, 512, 1000, u16::MAX] {
+                let start = CpuId::new(start);
+                let both = a.intersection(&b);
+                let above = both.iter().filter(|&cpu| cpu >= start);
+                let expected: Vec<_> = above.chain(both.iter().filter(|&cpu| cpu < start)).collect();
+                for (one, other) in [(&a, &b), (&b, &a)] {
+                    let mut scan = one.scan_within(other, start);
+                    assert_eq!(scan.by_ref().collect::<Vec<_>>(), expected, "{a} {b} from {start}");
+                    assert_eq!(scan.next(), None, "a scan stays at its end");
+                }
+                assert_eq!(both.scan(start).collect::<Vec<_>>(), expected, "{a} {b} from {start}");
+            }
+        }
     }
 
     #[test]

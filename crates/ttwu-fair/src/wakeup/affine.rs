@@ -1,6 +1,7 @@
 //! `wake_affine()`: the waker's CPU or the previous one, as the centre of the idle search.
 
 use super::{Affine, Check, Site, TaskLoad, View, Wakeup};
+use crate::mutation::{Mutation, broken};
 use crate::{Feature, Kernel, Policy, WakeAffineIdle};
 use ttwu_model::{CpuId, SchedDomain};
 
@@ -56,8 +57,8 @@ fn wake_affine_idle(
             }
         }
         WakeAffineIdle::SharedCachePrevFirst => {
-            if look(view, Site::AffineThis, this) && same_llc {
-                let both = look(view, Site::AffinePrev, prev);
+            if look(view, Site::AffineThis, this) && (same_llc || broken(Mutation::AffineAcrossLlcs)) {
+                let both = look(view, Site::AffinePrev, prev) && !broken(Mutation::AffineThisFirst);
                 return Some(if both { (prev, Affine::BothIdle) } else { (this, Affine::ThisIdle) });
             }
         }
@@ -76,7 +77,7 @@ fn wake_affine_idle(
         let running = i64::from(view.nr_running(this));
         // The subtraction is not clamped: a racy −1 stays −1.
         let delayed = if policy.kernel() >= Kernel::V6_12 { view.nr_delayed(this) } else { 0 };
-        if running - delayed == 1 {
+        if running - delayed == if broken(Mutation::SyncAloneAtTwo) { 2 } else { 1 } {
             return Some((this, Affine::SyncAlone));
         }
     }
@@ -116,8 +117,8 @@ fn wake_affine_weight(
         prev_load *= 100 + (i64::from(domain.imbalance_pct()) - 100) / 2;
     }
     prev_load *= signed(view.capacity(wakeup.this_cpu));
-    if wakeup.sync {
+    if wakeup.sync && !broken(Mutation::SyncTieLost) {
         prev_load += 1;
     }
-    this_load < prev_load
+    this_load < prev_load || (broken(Mutation::WeightInclusive) && this_load == prev_load)
 }

@@ -2,6 +2,7 @@
 
 use super::idle_sibling::Search;
 use super::{Rule, ScanEnd, Site};
+use crate::mutation::{Mutation, broken};
 use crate::{Cluster, Feature, Kernel};
 use ttwu_model::{CpuId, CpuSet, SchedDomain, SdFlags};
 
@@ -57,9 +58,9 @@ pub(super) fn old_idle_core(search: &mut Search<'_>, llc: &SchedDomain) -> Optio
 /// CPUs one after another, as far as SIS_PROP allows.
 ///
 /// Models: select_idle_cpu(), v5.5–v5.11.
-pub(super) fn old_idle_cpu(search: &mut Search<'_>, llc: &SchedDomain) -> Scan {
-    let (this, target) = (search.wakeup.this_cpu, search.target);
-    if search.machine.domains().llc(this).is_none() {
+pub(super) fn old_idle_cpu<'a>(search: &mut Search<'a>, llc: &'a SchedDomain) -> Scan {
+    let (this, target, machine) = (search.wakeup.this_cpu, search.target, search.machine);
+    if machine.domains().llc(this).is_none() {
         return Scan::nothing(0, ScanEnd::None);
     }
     let cost = *search.view.scan_cost(this);
@@ -76,8 +77,11 @@ pub(super) fn old_idle_cpu(search: &mut Search<'_>, llc: &SchedDomain) -> Scan {
     let rfc_v3 = search.policy.cluster == Cluster::RfcV3;
     let mut sched_idle = None;
     let mut scanned = 0;
-    let order = if rfc_v3 { cluster_first(search, llc) } else { llc.span().scan(target).collect::<Vec<_>>() };
-    for cpu in order {
+    // v3 of the RFC walks the target's cluster first, then the rest, with one budget.
+    let cluster = rfc_v3.then(|| machine.cluster(target));
+    let near = llc.span().scan(target).filter(|&cpu| cluster.is_none_or(|cluster| cluster.contains(cpu)));
+    let rest = |cluster: &'a CpuSet| llc.span().scan(target).filter(|&cpu| !cluster.contains(cpu));
+    for cpu in near.chain(cluster.into_iter().flat_map(rest)) {
         let allowed = search.wakeup.allowed.contains(cpu);
         if !allowed && !first_form {
             continue;
@@ -106,17 +110,9 @@ pub(super) fn old_idle_cpu(search: &mut Search<'_>, llc: &SchedDomain) -> Scan {
     Scan::nothing(scanned, ScanEnd::Exhausted)
 }
 
-/// The order of the RFC's third version: the target's cluster, then the rest of the LLC, with one budget.
-fn cluster_first(search: &Search<'_>, llc: &SchedDomain) -> Vec<CpuId> {
-    let cluster = search.machine.cluster(search.target);
-    let near = llc.span().scan(search.target).filter(|&cpu| cluster.contains(cpu));
-    let far = llc.span().scan(search.target).filter(|&cpu| !cluster.contains(cpu));
-    near.chain(far).collect()
-}
-
 /// How many CPUs a scan may look at, plus one.
 pub(super) fn budget(span_time: u64, cost: u64) -> u64 {
-    if span_time > 4 * cost { span_time / cost } else { 4 }
+    if span_time > 4 * cost || broken(Mutation::PropFloorMissing) { span_time / cost } else { 4 }
 }
 
 /// Keeps the mean cost of a scan.
@@ -143,7 +139,8 @@ pub(super) fn scan_llc(search: &mut Search<'_>, llc: &SchedDomain, idle_cores: b
         left = prop_budget(search, llc);
     }
     if search.policy.has(Feature::SisUtil) {
-        left = i64::from(search.view.nr_idle_scan(target)) + 1;
+        let extra = i64::from(!broken(Mutation::SisUtilOffByOne));
+        left = i64::from(search.view.nr_idle_scan(target)) + extra;
         if left == 1 {
             // Also when the flag is set, which then stays as it is.
             return Scan::nothing(0, ScanEnd::Forbidden);
@@ -158,7 +155,7 @@ pub(super) fn scan_llc(search: &mut Search<'_>, llc: &SchedDomain, idle_cores: b
         if let Some(done) = walk.stage(search, group.span(), Site::Cluster) {
             return done;
         }
-        walk.cluster = Some(group.span());
+        walk.cluster = (!broken(Mutation::ClusterScannedTwice)).then_some(group.span());
     }
     if let Some(done) = walk.stage(search, llc.span(), Site::Cpu) {
         if prop && !idle_cores && done.end == ScanEnd::Hit {
@@ -167,7 +164,9 @@ pub(super) fn scan_llc(search: &mut Search<'_>, llc: &SchedDomain, idle_cores: b
         return done;
     }
     if idle_cores {
-        search.view.clear_idle_cores(target);
+        if !broken(Mutation::IdleCoresFlagKept) {
+            search.view.clear_idle_cores(target);
+        }
     } else if prop {
         spend(search, walk.scanned);
     }
@@ -183,7 +182,7 @@ fn prop_budget(search: &mut Search<'_>, llc: &SchedDomain) -> i64 {
     let cost = search.view.scan_cost(search.wakeup.this_cpu);
     while cost.wake_stamp < jiffies && cost.wake_avg_idle_ns > 0 {
         cost.wake_stamp += 1;
-        cost.wake_avg_idle_ns >>= 1;
+        cost.wake_avg_idle_ns >>= u32::from(!broken(Mutation::PropNotAged));
     }
     let span_time = llc.weight() as u64 * cost.wake_avg_idle_ns;
     i64::try_from(budget(span_time, cost.avg_scan_cost_ns + 1)).unwrap_or(i64::MAX)
@@ -221,12 +220,15 @@ impl Walk<'_> {
 
     /// Scans the CPUs of `span` that are left, from the one after the target; `Some` when the whole scan is over.
     fn stage(&mut self, search: &mut Search<'_>, span: &CpuSet, site: Site) -> Option<Scan> {
-        let start = CpuId::new(search.target.number().saturating_add(1));
-        for cpu in span.scan(start) {
-            if !self.masked(search, cpu) {
+        let offset = u16::from(!broken(Mutation::ScanFromTarget));
+        let start = CpuId::new(search.target.number().saturating_add(offset));
+        // `span` lies within the LLC.
+        let allowed = if broken(Mutation::ScanIgnoresAffinity) { span } else { search.wakeup.allowed };
+        for cpu in span.scan_within(allowed, start) {
+            if self.visited.contains(cpu) || self.cluster.is_some_and(|cluster| cluster.contains(cpu)) {
                 continue;
             }
-            if self.idle_cores {
+            if self.idle_cores && !broken(Mutation::CoreScanSkipped) {
                 self.scanned += 1;
                 if self.core_is_idle(search, cpu) {
                     let rule = Rule::CoreIdle;
@@ -235,7 +237,7 @@ impl Walk<'_> {
                 continue;
             }
             self.left -= 1;
-            if self.left <= 0 {
+            if self.left <= if broken(Mutation::BudgetInclusive) { -1 } else { 0 } {
                 return Some(Scan::nothing(self.scanned, ScanEnd::Budget));
             }
             self.scanned += 1;

@@ -4,6 +4,7 @@
 
 use super::idle_scan::{Scan, old_idle_core, old_idle_cpu, scan_llc};
 use super::{Check, Memory, Placement, Rule, Site, View, Wakeup};
+use crate::mutation::{Mutation, broken};
 use crate::{Cluster, Kernel, KthreadStacking, Machine, Policy};
 use ttwu_model::{CpuId, SchedDomain};
 
@@ -58,12 +59,12 @@ impl Search<'_> {
         let context = match self.policy.kthread_stacking {
             KthreadStacking::Off => false,
             KthreadStacking::AnyContext => true,
-            KthreadStacking::InTask => self.wakeup.in_task,
+            KthreadStacking::InTask => self.wakeup.in_task || broken(Mutation::KthreadStacksInInterrupt),
         };
         kthread
             && context
-            && self.wakeup.prev_cpu == self.wakeup.this_cpu
-            && self.view.nr_running(self.wakeup.this_cpu) <= 1
+            && (self.wakeup.prev_cpu == self.wakeup.this_cpu || broken(Mutation::KthreadStacksAnywhere))
+            && (self.view.nr_running(self.wakeup.this_cpu) <= 1 || broken(Mutation::KthreadStacksBusy))
             && self.fits(self.wakeup.prev_cpu)
     }
 }
@@ -101,7 +102,7 @@ fn sequence(search: &mut Search<'_>, memory: &mut Memory<'_>, answer: &mut Place
     }
     let mut prev_kept = None;
     if prev != target && search.same_llc(prev, target) && search.ok(Site::Prev, prev) && search.fits(prev) {
-        if near(prev, target) {
+        if near(prev, target) || broken(Mutation::PrevOfOtherClusterTaken) {
             return (prev, Rule::PrevIdle);
         }
         prev_kept = Some(prev);
@@ -109,13 +110,16 @@ fn sequence(search: &mut Search<'_>, memory: &mut Memory<'_>, answer: &mut Place
     if search.may_stack() {
         return (prev, Rule::KthreadStacking);
     }
-    let recent = std::mem::replace(memory.recent_used_cpu, prev);
+    let recent = *memory.recent_used_cpu;
+    if !broken(Mutation::RecentNotUpdated) {
+        *memory.recent_used_cpu = prev;
+    }
     let mut recent_kept = None;
     if recent != prev
         && recent != target
         && search.same_llc(recent, target)
         && search.ok(Site::Recent, recent)
-        && search.wakeup.allowed.contains(recent)
+        && (search.wakeup.allowed.contains(recent) || broken(Mutation::RecentIgnoresAffinity))
         && search.fits(recent)
     {
         if near(recent, target) {
@@ -220,7 +224,7 @@ fn idle_smt(search: &mut Search<'_>, llc: &SchedDomain, core: CpuId) -> Option<C
     let mut sched_idle = None;
     for cpu in search.machine.smt(core).iter() {
         let skipped = (cpu == core && kernel >= Kernel::V6_1)
-            || !search.wakeup.allowed.contains(cpu)
+            || !(search.wakeup.allowed.contains(cpu) || broken(Mutation::SmtIgnoresAffinity))
             || (within_llc && !llc.span().contains(cpu));
         if skipped {
             continue;

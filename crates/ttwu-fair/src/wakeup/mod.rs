@@ -13,6 +13,8 @@ mod wake_list;
 mod wide;
 
 #[cfg(test)]
+mod rule_tests;
+#[cfg(test)]
 mod tests;
 
 pub use select::place;

@@ -1,6 +1,7 @@
 //! The slow path of fork and exec: down the domains to the idlest group, and to the idlest CPU in it.
 
 use super::{Kind, Wakeup};
+use crate::mutation::{Mutation, broken};
 use crate::{Kernel, Machine, Policy};
 use ttwu_model::{CpuId, SchedDomain, SchedGroup, SdFlags, SgcId};
 
@@ -214,7 +215,8 @@ fn better(policy: &Policy, new: &GroupStats, best: Option<&GroupStats>) -> bool 
             new.idle_cpus > best.idle_cpus
                 || (new.idle_cpus == best.idle_cpus
                     && policy.kernel() >= Kernel::V5_9
-                    && new.util < best.util)
+                    && new.util < best.util
+                    && !broken(Mutation::UtilTieIgnored))
         }
     }
 }
@@ -263,7 +265,7 @@ fn loads_differ(domain: &SchedDomain, here: &GroupStats, remote: &GroupStats) ->
     let numa = domain.flags().contains(SdFlags::NUMA);
     !(numa && remote.avg_load + imbalance >= here.avg_load)
         && remote.avg_load < here.avg_load + imbalance
-        && 100 * here.avg_load > pct * remote.avg_load
+        && (100 * here.avg_load > pct * remote.avg_load || broken(Mutation::ForkOnSmallLead))
 }
 
 fn spare_differs(
@@ -292,7 +294,7 @@ fn spare_differs(
             return false;
         }
     }
-    here.idle_cpus < remote.idle_cpus
+    here.idle_cpus < remote.idle_cpus || (broken(Mutation::ForkOnTie) && here.idle_cpus == remote.idle_cpus)
 }
 
 /// A small imbalance between nodes is allowed while the destination runs few tasks.
@@ -326,17 +328,20 @@ fn idlest_cpu(
     let mut least = (u64::MAX, this);
     for cpu in group.span().iter().filter(|&cpu| wakeup.allowed.contains(cpu)) {
         let first_form = policy.kernel() == Kernel::V5_5;
-        if !first_form && view.sched_idle(cpu) {
+        if !first_form && view.sched_idle(cpu) && !broken(Mutation::SchedIdleNotTaken) {
             return cpu;
         }
         if view.available_idle(cpu) {
             let (latency, stamp) = (view.exit_latency(cpu), view.idle_stamp(cpu));
-            let shallower = latency.is_some_and(|latency| best_latency.is_none_or(|best| latency < best));
+            let shallower = !broken(Mutation::IdleStateIgnored)
+                && latency.is_some_and(|latency| best_latency.is_none_or(|best| latency < best));
             if shallower {
                 best_latency = latency;
                 best_stamp = stamp;
                 idle = Some(cpu);
-            } else if (latency.is_none() || latency == best_latency) && stamp > best_stamp {
+            } else if (latency.is_none() || latency == best_latency)
+                && (stamp > best_stamp || (broken(Mutation::LastOfEquallyIdle) && stamp == best_stamp))
+            {
                 best_stamp = stamp;
                 idle = Some(cpu);
             }

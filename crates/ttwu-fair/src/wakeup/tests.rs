@@ -7,17 +7,17 @@ use ttwu_testing::Rng;
 
 /// A machine state in which a CPU runs one nice-0 task unless it is said to be idle.
 #[derive(Clone)]
-struct State {
-    idle: CpuSet,
-    sched_idle: CpuSet,
-    nr: Vec<u32>,
-    load: Vec<u64>,
-    waker_load: u64,
-    wakee_load: u64,
-    idle_cores: bool,
-    nr_idle_scan: u32,
-    cost: ScanCost,
-    cleared: bool,
+pub(super) struct State {
+    pub(super) idle: CpuSet,
+    pub(super) sched_idle: CpuSet,
+    pub(super) nr: Vec<u32>,
+    pub(super) load: Vec<u64>,
+    pub(super) waker_load: u64,
+    pub(super) wakee_load: u64,
+    pub(super) idle_cores: bool,
+    pub(super) nr_idle_scan: u32,
+    pub(super) cost: ScanCost,
+    pub(super) cleared: bool,
 }
 
 impl State {
@@ -110,25 +110,25 @@ impl SlowView for AllIdle {
 
 /// One question with its machine state; fields are changed by the tests.
 #[derive(Clone)]
-struct Case {
-    policy: Policy,
-    topology: Topology,
-    this: u16,
-    prev: u16,
-    recent: u16,
-    sync: bool,
-    irq: bool,
-    kthread: bool,
-    current_cpu: bool,
-    allowed: CpuSet,
-    flips: (u32, u32),
-    state: State,
+pub(super) struct Case {
+    pub(super) policy: Policy,
+    pub(super) topology: Topology,
+    pub(super) this: u16,
+    pub(super) prev: u16,
+    pub(super) recent: u16,
+    pub(super) sync: bool,
+    pub(super) irq: bool,
+    pub(super) kthread: bool,
+    pub(super) current_cpu: bool,
+    pub(super) allowed: CpuSet,
+    pub(super) flips: (u32, u32),
+    pub(super) state: State,
 }
 
-const A: &str = "1 socket x 8 cores";
-const B: &str = "2 sockets x 4 cores";
+pub(super) const A: &str = "1 socket x 8 cores";
+pub(super) const B: &str = "2 sockets x 4 cores";
 
-fn case(machine: &str, policy: &str, this: u16, prev: u16, idle: &str) -> Case {
+pub(super) fn case(machine: &str, policy: &str, this: u16, prev: u16, idle: &str) -> Case {
     let topology = Topology::parse(machine).expect(machine);
     let cpus = topology.cpu_bound();
     Case {
@@ -148,7 +148,7 @@ fn case(machine: &str, policy: &str, this: u16, prev: u16, idle: &str) -> Case {
 }
 
 /// The answer, the CPUs looked at in order, and the wakee's new `recent_used_cpu`.
-fn ask(case: &mut Case) -> (Placement, Vec<u16>, u16) {
+pub(super) fn ask(case: &mut Case) -> (Placement, Vec<u16>, u16) {
     let machine = Machine::new(&case.topology, &case.policy);
     let wakeup = Wakeup {
         kind: Kind::Wakeup,
@@ -182,7 +182,7 @@ fn ask(case: &mut Case) -> (Placement, Vec<u16>, u16) {
 }
 
 #[track_caller]
-fn check(case: &Case, cpu: u16, rule: Rule) -> Vec<u16> {
+pub(super) fn check(case: &Case, cpu: u16, rule: Rule) -> Vec<u16> {
     let (answer, looked, _) = ask(&mut case.clone());
     assert_eq!((answer.cpu.number(), answer.rule), (cpu, rule), "{}: looked at {looked:?}", case.policy);
     looked
@@ -200,7 +200,7 @@ fn scenario_02_sync_waker_and_idle_prev() {
 }
 
 #[test]
-fn scenario_03_scan_from_the_sync_waker_within_its_budget() {
+pub(super) fn scenario_03_scan_from_the_sync_waker_within_its_budget() {
     let case = Case { sync: true, ..case(A, "6.1", 2, 5, "7") };
     for (nr_idle_scan, cpu, rule) in [(5, 7, Rule::CpuIdle), (4, 2, Rule::TargetBusy)] {
         let mut case = case.clone();
@@ -224,7 +224,7 @@ fn scenario_04_idle_prev_is_found_whatever_the_weights_say() {
 }
 
 #[test]
-fn scenarios_05_to_07_an_interrupt_on_an_idle_cpu_of_the_other_llc() {
+pub(super) fn scenarios_05_to_07_an_interrupt_on_an_idle_cpu_of_the_other_llc() {
     let irq = |policy| Case { irq: true, ..case(B, policy, 1, 6, "1,6") };
     check(&irq("5.15"), 6, Rule::TargetIdle);
     check(&irq("5.15 wake_affine_idle=dirty"), 1, Rule::TargetIdle);
@@ -233,13 +233,13 @@ fn scenarios_05_to_07_an_interrupt_on_an_idle_cpu_of_the_other_llc() {
 }
 
 #[test]
-fn scenario_08_sync_pull_across_llcs_then_a_scan() {
+pub(super) fn scenario_08_sync_pull_across_llcs_then_a_scan() {
     let case = Case { sync: true, ..case(B, "6.1", 1, 6, "3,6") };
     assert_eq!(check(&case, 3, Rule::CpuIdle), [1, 1, 2, 3]);
 }
 
 #[test]
-fn scenarios_09_to_11_a_bound_kworker_wakes_on_its_own_cpu() {
+pub(super) fn scenarios_09_to_11_a_bound_kworker_wakes_on_its_own_cpu() {
     let kworker = |policy, queued| {
         let mut case = Case { kthread: true, ..case(A, policy, 4, 4, "5") };
         case.state.nr[4] = queued;
@@ -254,10 +254,10 @@ fn scenarios_09_to_11_a_bound_kworker_wakes_on_its_own_cpu() {
     check(&kworker("6.12 kthread_stacking=off", 1), 5, Rule::CpuIdle);
 }
 
-const CLUSTERS: &str = "1 socket x 2 clusters x 4 cores";
+pub(super) const CLUSTERS: &str = "1 socket x 2 clusters x 4 cores";
 
 #[test]
-fn scenarios_12_and_13_clusters() {
+pub(super) fn scenarios_12_and_13_clusters() {
     let sync = |idle| Case { sync: true, ..case(CLUSTERS, "6.12", 1, 6, idle) };
     check(&sync("3,6"), 3, Rule::ClusterIdle);
     let mut only_prev = sync("6");
@@ -268,7 +268,7 @@ fn scenarios_12_and_13_clusters() {
 }
 
 #[test]
-fn scenario_14_a_wide_waker_searches_at_prev() {
+pub(super) fn scenario_14_a_wide_waker_searches_at_prev() {
     let case = Case { flips: (1000, 10), ..case(A, "6.1", 2, 5, "0") };
     let looked = check(&case, 0, Rule::CpuIdle);
     assert_eq!(looked, [5, 6, 7, 0]);
@@ -296,7 +296,7 @@ fn sis_util_may_forbid_the_scan() {
 }
 
 #[test]
-fn sis_prop_looks_at_one_cpu_less_than_its_budget() {
+pub(super) fn sis_prop_looks_at_one_cpu_less_than_its_budget() {
     // Target 6, only CPU 1 idle, a budget of 4. v5.9 begins with the target itself, v5.15 one after it.
     let mut old = case(A, "5.9", 6, 6, "1");
     old.state.cost.avg_idle_ns = 0;
@@ -310,7 +310,7 @@ fn sis_prop_looks_at_one_cpu_less_than_its_budget() {
 }
 
 #[test]
-fn sis_prop_budgets() {
+pub(super) fn sis_prop_budgets() {
     for (span_weight, idle_ns, cost, nr) in [
         (24, 1_000_000 / 512, 2000, 23),
         (24, 50_000 / 512, 2000, 4),
@@ -335,7 +335,7 @@ fn sis_prop_budgets() {
 }
 
 #[test]
-fn weights() {
+pub(super) fn weights() {
     for (this, prev, wakee, sync, waker, pulls) in [
         (512, 1024, 256, false, 0, true),
         (700, 1024, 256, false, 0, false),
@@ -355,7 +355,7 @@ fn weights() {
 }
 
 #[test]
-fn an_interrupt_on_an_idle_cpu_under_each_proposal() {
+pub(super) fn an_interrupt_on_an_idle_cpu_under_each_proposal() {
     // (prev idle, same LLC) → which CPU is the target; None: the weight rule decides.
     let this = Some(1);
     for (prev_idle, same_llc, expected) in [
@@ -383,7 +383,7 @@ fn wf_current_cpu_takes_the_wakers_cpu() {
 }
 
 #[test]
-fn a_wake_up_on_the_wake_list() {
+pub(super) fn a_wake_up_on_the_wake_list() {
     let row = |cpu_state: &str, on_cpu: bool| -> Vec<bool> {
         ["5.5", "5.19", "6.1 wake_list=rfc", "6.1"]
             .into_iter()
@@ -415,7 +415,7 @@ fn a_wake_up_on_the_wake_list() {
 }
 
 #[test]
-fn the_wake_list_across_llcs_and_to_oneself() {
+pub(super) fn the_wake_list_across_llcs_and_to_oneself() {
     for policy in ["5.5", "5.9", "5.15", "5.19", "6.1 wake_list=rfc", "6.1", "6.6", "6.12", "7.2"] {
         let mut case = case(B, policy, 0, 5, "");
         let machine = Machine::new(&case.topology, &case.policy);
@@ -470,7 +470,7 @@ fn a_fork_on_an_idle_two_socket_machine() {
 /// Affinity is respected, an answer is repeatable, and an idle allowed CPU in the LLC is never overlooked when the budget
 /// allows the whole scan.
 #[test]
-fn laws_over_random_questions() {
+pub(super) fn laws_over_random_questions() {
     let machines =
         [A, B, CLUSTERS, "1 socket x 4 cores x 2 threads", "2 sockets x 2 clusters x 2 cores x 2 threads"];
     let policies = [

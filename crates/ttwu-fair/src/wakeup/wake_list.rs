@@ -1,6 +1,7 @@
 //! Is a remote wake-up put on the target's wake list, to be activated there?
 
 use super::View;
+use crate::mutation::{Mutation, broken};
 use crate::{Feature, Machine, Policy, WakeList};
 use ttwu_model::CpuId;
 
@@ -35,8 +36,13 @@ pub fn queue_on_wake_list(
     }
     let domains = machine.domains();
     let remote = query.this_cpu != query.cpu;
-    let other_llc = remote && !domains.same_llc(query.this_cpu, query.cpu);
-    let on_cpu = |view: &mut dyn View| query.on_cpu && remote && view.nr_running(query.cpu) <= 1;
+    let other_llc =
+        remote && !domains.same_llc(query.this_cpu, query.cpu) && !broken(Mutation::WakeListWithinLlcOnly);
+    let on_cpu = |view: &mut dyn View| {
+        (query.on_cpu || broken(Mutation::WakeListAlways)) && remote && view.nr_running(query.cpu) <= 1
+    };
+    let most = u32::from(broken(Mutation::WakeListForOne));
+    let nothing = |view: &mut dyn View| view.nr_running(query.cpu) <= most;
     match policy.wake_list {
         WakeList::OtherLlc => other_llc,
         WakeList::OnCpu => other_llc || on_cpu(view),
@@ -44,14 +50,9 @@ pub fn queue_on_wake_list(
         WakeList::Rfc => {
             query.active && remote && (other_llc || view.available_idle(query.cpu) || on_cpu(view))
         }
-        WakeList::NothingQueued => {
-            query.active && query.allowed && (other_llc || (remote && view.nr_running(query.cpu) == 0))
-        }
+        WakeList::NothingQueued => query.active && query.allowed && (other_llc || (remote && nothing(view))),
         WakeList::NothingQueuedFairOnly => {
-            !query.stopper
-                && query.active
-                && query.allowed
-                && (other_llc || (remote && view.nr_running(query.cpu) == 0))
+            !query.stopper && query.active && query.allowed && (other_llc || (remote && nothing(view)))
         }
         WakeList::Always => remote && query.active,
         WakeList::Never => false,

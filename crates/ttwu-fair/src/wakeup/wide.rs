@@ -1,5 +1,7 @@
 //! Flips: does a waker wake many different tasks, so that pulling them to itself is pointless?
 
+use crate::mutation::{Mutation, broken};
+
 /// A task's history of waking others.
 ///
 /// Models: wakee_flips, last_wakee, wakee_flip_decay_ts of struct task_struct, v5.5–v7.2.
@@ -25,7 +27,7 @@ impl Flips {
             self.flips >>= 1;
             self.decayed_at = jiffies;
         }
-        if self.last_wakee != Some(wakee) {
+        if self.last_wakee != Some(wakee) || broken(Mutation::FlipsCountAll) {
             self.last_wakee = Some(wakee);
             self.flips += 1;
         }
@@ -37,15 +39,16 @@ impl Flips {
 /// Models: wake_wide(), v5.5–v7.2.
 pub(super) fn wake_wide(waker: u32, wakee: u32, llc_size: u32) -> bool {
     let (master, slave) = (waker.max(wakee), waker.min(wakee));
-    slave >= llc_size && u64::from(master) >= u64::from(slave) * u64::from(llc_size)
+    let factor = if broken(Mutation::WideWithoutFactor) { 1 } else { u64::from(llc_size) };
+    slave >= llc_size && u64::from(master) >= u64::from(slave) * factor
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
-    fn wide_by_llc_and_flips() {
+    pub(in crate::wakeup) fn wide_by_llc_and_flips() {
         for (llc, a, b, wide) in [
             (24, 24, 576, true),
             (24, 24, 575, false),
@@ -60,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_count_changes_and_halve_once() {
+    pub(in crate::wakeup) fn flips_count_changes_and_halve_once() {
         let mut flips = Flips::default();
         for wakee in [1, 2, 2, 1] {
             flips.record(wakee, 100, 250);
