@@ -140,6 +140,10 @@ impl Entities {
         &mut self.slots[id as usize].node
     }
 
+    pub(crate) fn at_mut(&mut self, id: u32) -> &mut SchedEntity {
+        &mut self.slots[id as usize]
+    }
+
     pub(crate) fn at(&self, id: u32) -> &SchedEntity {
         &self.slots[id as usize]
     }

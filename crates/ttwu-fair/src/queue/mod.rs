@@ -21,7 +21,7 @@ use crate::{
     Entities, EntityId, Feature, FeatureSet, Kernel, LoadWeight, NICE_0_LOAD, Policy, SchedEntity, Tunables,
     calc_delta_fair,
 };
-use tree::{Order, Tree};
+use tree::Tree;
 
 /// What the rules of a queue need of a policy and a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +153,8 @@ impl CfsRq {
     /// An empty queue.
     #[must_use]
     pub fn new(kernel: Kernel) -> Self {
-        let order = if kernel >= Kernel::V6_12 { Order::Deadline } else { Order::Vruntime };
         Self {
-            tree: Tree::new(order),
+            tree: Tree::new(kernel),
             curr: None,
             next: None,
             last: None,
@@ -199,7 +198,7 @@ impl CfsRq {
     pub(crate) fn set_slice(&self, e: &mut Entities, id: EntityId, slice: u64) {
         e[id].slice = slice;
         if e[id].on_rq && self.curr != Some(id) {
-            Tree::slice_changed(e, id.0);
+            self.tree.slice_changed(e, id.0);
         }
     }
 

@@ -4,8 +4,10 @@
 //! 2023 and of v6.6 walk down it and stop early, so that among equal deadlines (and, in the postings, not only there) the
 //! answer depends on which node stands above which. Rebalancing is the textbook's; insertion puts an equal key to the right.
 //!
-//! Every node knows the extremes of its subtree. All of them are kept in every generation: a pick reads only its own.
+//! Every node knows the extremes of its subtree that its generation's picks ask for, and no others: keeping them up is half
+//! of what an insertion costs.
 
+use crate::Kernel;
 use crate::entity::Entities;
 use crate::mutation::{Mutation, broken};
 
@@ -19,6 +21,17 @@ pub(crate) enum Order {
     Vruntime,
     /// v6.8 and later.
     Deadline,
+}
+
+/// What nodes know of their subtrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knows {
+    /// Nothing (CFS).
+    Nothing,
+    /// `min_deadline` (up to v6.6).
+    Deadlines,
+    /// `min_vruntime`, `min_slice` and `max_slice`.
+    VruntimesAndSlices,
 }
 
 /// Is virtual time `a` before `b`? They wrap; the distance is taken to be less than 2⁶³.
@@ -61,11 +74,19 @@ pub(crate) struct Tree {
     pub(crate) root: u32,
     leftmost: u32,
     order: Order,
+    knows: Knows,
 }
 
 impl Tree {
-    pub(crate) const fn new(order: Order) -> Self {
-        Self { root: NIL, leftmost: NIL, order }
+    pub(crate) const fn new(kernel: Kernel) -> Self {
+        let (order, knows) = match kernel {
+            Kernel::V5_5 | Kernel::V5_9 | Kernel::V5_15 | Kernel::V5_19 | Kernel::V6_1 => {
+                (Order::Vruntime, Knows::Nothing)
+            }
+            Kernel::Eevdf202304 | Kernel::V6_6 => (Order::Vruntime, Knows::Deadlines),
+            Kernel::V6_12 | Kernel::V7_2 => (Order::Deadline, Knows::VruntimesAndSlices),
+        };
+        Self { root: NIL, leftmost: NIL, order, knows }
     }
 
     /// The first in order.
@@ -123,7 +144,7 @@ impl Tree {
                 is_leftmost = false;
             }
         }
-        *e.node_mut(id) = Node { parent, red: true, linked: true, ..Node::DETACHED };
+        self.link_leaf(e, id, parent);
         if parent == NIL {
             self.root = id;
         } else if left {
@@ -134,9 +155,21 @@ impl Tree {
         if is_leftmost {
             self.leftmost = id;
         }
-        Self::refresh(e, id);
-        Self::refresh_upwards(e, parent);
+        self.widen_upwards(e, parent, id);
         self.fix_insert(e, id);
+    }
+
+    fn link_leaf(&self, e: &mut Entities, id: u32, parent: u32) {
+        let entity = e.at_mut(id);
+        entity.node = Node { parent, red: true, linked: true, ..Node::DETACHED };
+        match self.knows {
+            Knows::Nothing => {}
+            Knows::Deadlines => entity.node.min_deadline = entity.deadline,
+            Knows::VruntimesAndSlices => {
+                entity.node.min_vruntime = entity.vruntime;
+                (entity.node.min_slice, entity.node.max_slice) = (entity.slice, entity.slice);
+            }
+        }
     }
 
     /// Unlinks `id`.
@@ -158,9 +191,9 @@ impl Tree {
         if parent != NIL && !broken(Mutation::StaleSubtree) {
             if two_children {
                 // The heir stands in a place that it knows nothing of yet.
-                Self::refresh_to_root(e, parent);
+                self.refresh_to_root(e, parent);
             } else {
-                Self::refresh_upwards(e, parent);
+                self.refresh_upwards(e, parent);
             }
         }
         *e.node_mut(id) = Node::DETACHED;
@@ -170,8 +203,8 @@ impl Tree {
     }
 
     /// A linked entity's slice changed: recomputes what is known above it.
-    pub(crate) fn slice_changed(e: &mut Entities, id: u32) {
-        Self::refresh_upwards(e, id);
+    pub(crate) fn slice_changed(&self, e: &mut Entities, id: u32) {
+        self.refresh_upwards(e, id);
     }
 
     /// Puts the successor of `id`, which has two children, in its place and colour.
@@ -309,47 +342,95 @@ impl Tree {
         if inner != NIL {
             e.node_mut(inner).parent = id;
         }
+        let below = *e.node(id);
+        let top = e.node_mut(up);
+        // The same entities are below the top as before.
+        (top.min_deadline, top.min_vruntime) = (below.min_deadline, below.min_vruntime);
+        (top.min_slice, top.max_slice) = (below.min_slice, below.max_slice);
         e.node_mut(id).parent = up;
-        Self::refresh(e, id);
-        Self::refresh(e, up);
+        self.refresh(e, id);
+    }
+
+    /// `leaf` was linked below `id`: extremes can only widen, up to the first node where they do not.
+    fn widen_upwards(&self, e: &mut Entities, mut id: u32, leaf: u32) {
+        let Node { min_deadline, min_vruntime, min_slice: slice, .. } = *e.node(leaf);
+        while id != NIL {
+            let node = e.node_mut(id);
+            let widened = match self.knows {
+                Knows::Nothing => return,
+                Knows::Deadlines => lower(&mut node.min_deadline, min_deadline),
+                Knows::VruntimesAndSlices => {
+                    let vruntime = lower(&mut node.min_vruntime, min_vruntime);
+                    let slices = slice < node.min_slice || slice > node.max_slice;
+                    node.min_slice = node.min_slice.min(slice);
+                    node.max_slice = node.max_slice.max(slice);
+                    vruntime || slices
+                }
+            };
+            if !widened {
+                return;
+            }
+            id = node.parent;
+        }
     }
 
     /// Recomputes from `id` up to the root, or to the first node that knew it already: what stands above that follows from it.
-    fn refresh_upwards(e: &mut Entities, mut id: u32) {
-        while id != NIL && Self::refresh(e, id) {
+    fn refresh_upwards(&self, e: &mut Entities, mut id: u32) {
+        while id != NIL && self.refresh(e, id) {
             id = e.node(id).parent;
         }
     }
 
     /// Recomputes all the way to the root.
-    fn refresh_to_root(e: &mut Entities, mut id: u32) {
-        while id != NIL {
-            Self::refresh(e, id);
+    fn refresh_to_root(&self, e: &mut Entities, mut id: u32) {
+        while id != NIL && self.knows != Knows::Nothing {
+            self.refresh(e, id);
             id = e.node(id).parent;
         }
     }
 
     /// Recomputes what `id` knows of its subtree. Did it change?
-    fn refresh(e: &mut Entities, id: u32) -> bool {
-        let entity = *e.at(id);
-        let mut node = entity.node;
-        (node.min_deadline, node.min_vruntime) = (entity.deadline, entity.vruntime);
-        (node.min_slice, node.max_slice) = (entity.slice, entity.slice);
-        for child in [node.left, node.right].into_iter().filter(|&child| child != NIL) {
-            let below = e.node(child);
-            if before(below.min_deadline, node.min_deadline) {
-                node.min_deadline = below.min_deadline;
+    fn refresh(&self, e: &mut Entities, id: u32) -> bool {
+        let entity = e.at(id);
+        let (left, right) = (entity.node.left, entity.node.right);
+        match self.knows {
+            Knows::Nothing => false,
+            Knows::Deadlines => {
+                let mut min = entity.deadline;
+                if left != NIL {
+                    lower(&mut min, e.node(left).min_deadline);
+                }
+                if right != NIL {
+                    lower(&mut min, e.node(right).min_deadline);
+                }
+                std::mem::replace(&mut e.node_mut(id).min_deadline, min) != min
             }
-            if before(below.min_vruntime, node.min_vruntime) {
-                node.min_vruntime = below.min_vruntime;
+            Knows::VruntimesAndSlices => {
+                let (mut min, mut shortest, mut longest) = (entity.vruntime, entity.slice, entity.slice);
+                for child in [left, right] {
+                    if child != NIL {
+                        let below = e.node(child);
+                        lower(&mut min, below.min_vruntime);
+                        shortest = shortest.min(below.min_slice);
+                        longest = longest.max(below.max_slice);
+                    }
+                }
+                let node = e.node_mut(id);
+                let known = (node.min_vruntime, node.min_slice, node.max_slice);
+                (node.min_vruntime, node.min_slice, node.max_slice) = (min, shortest, longest);
+                known != (min, shortest, longest)
             }
-            node.min_slice = node.min_slice.min(below.min_slice);
-            node.max_slice = node.max_slice.max(below.max_slice);
         }
-        let changed = node != entity.node;
-        *e.node_mut(id) = node;
-        changed
     }
+}
+
+/// Lowers a virtual time to `to`. Was it above?
+fn lower(time: &mut u64, to: u64) -> bool {
+    let lower = before(to, *time);
+    if lower {
+        *time = to;
+    }
+    lower
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -371,24 +452,24 @@ impl Side {
 impl Tree {
     /// Checks colours, links, order and what nodes know; returns the entities in order.
     pub(crate) fn check(&self, e: &Entities) -> Vec<u32> {
-        fn walk(e: &Entities, id: u32, parent: u32, out: &mut Vec<u32>) -> usize {
+        fn walk(tree: &Tree, e: &Entities, id: u32, parent: u32, out: &mut Vec<u32>) -> usize {
             if id == NIL {
                 return 1;
             }
             let node = *e.node(id);
             assert_eq!(node.parent, parent, "parent of {id}");
             assert!(!(node.red && Tree::is_red(e, parent)), "red under red at {id}");
-            let left = walk(e, node.left, id, out);
+            let left = walk(tree, e, node.left, id, out);
             out.push(id);
-            let right = walk(e, node.right, id, out);
+            let right = walk(tree, e, node.right, id, out);
             assert_eq!(left, right, "black height at {id}");
             let mut copy = e.clone();
-            Tree::refresh(&mut copy, id);
+            tree.refresh(&mut copy, id);
             assert_eq!(*copy.node(id), node, "subtree knowledge of {id}");
             left + usize::from(!node.red)
         }
         let mut out = Vec::new();
-        walk(e, self.root, NIL, &mut out);
+        walk(self, e, self.root, NIL, &mut out);
         assert!(!Self::is_red(e, self.root), "root is black");
         assert_eq!(self.leftmost(), out.first().copied(), "leftmost");
         for pair in out.windows(2) {
