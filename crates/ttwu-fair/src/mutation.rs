@@ -128,6 +128,18 @@ pub(crate) enum Mutation {
     BusyFactorMissing,
     /// Two tasks are no reason to wake an idle CPU.
     KickAtThree,
+    /// Groups: an entity does not learn how many tasks below want to run.
+    GroupRunnableKept,
+    /// Groups: a task that sleeps does not leave its group preferred.
+    GroupNotPreferred,
+    /// Groups: load attached or detached below is not handed up.
+    LoadNotPropagated,
+    /// The load of a task that was moved in its sleep stays.
+    RemovedLoadKept,
+    /// Groups: every CPU gets all shares.
+    SharesOnEveryCpu,
+    /// Groups: buddies are marked on the lowest level only.
+    BuddyOnOneLevel,
 }
 
 #[cfg(test)]
@@ -221,6 +233,16 @@ impl Mutation {
         Self::AvgIdleInclusive,
         Self::BusyFactorMissing,
         Self::KickAtThree,
+    ];
+
+    /// What concerns hierarchies and loads, not single queues.
+    pub(crate) const GROUPS: [Self; 6] = [
+        Self::GroupRunnableKept,
+        Self::GroupNotPreferred,
+        Self::LoadNotPropagated,
+        Self::RemovedLoadKept,
+        Self::SharesOnEveryCpu,
+        Self::BuddyOnOneLevel,
     ];
 
     /// Does one of `checks` fail with the rule broken?

@@ -39,6 +39,13 @@ impl Fair {
         self.list(id);
     }
 
+    /// Does its queue prefer it (next or last buddy)? Balancing leaves those.
+    #[must_use]
+    pub fn is_buddy(&self, id: EntityId) -> bool {
+        let queue = &self.q[self.queue_of(id)].cfs;
+        queue.next == Some(id) || queue.last == Some(id)
+    }
+
     pub(super) fn list(&mut self, id: EntityId) {
         let cpu = self.q[self.queue_of(id)].cpu as usize;
         let older = std::mem::replace(&mut self.cpus[cpu].newest, id.0);

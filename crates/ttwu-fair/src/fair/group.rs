@@ -1,6 +1,7 @@
 //! Task groups: one entity and one queue a CPU, and how a group's shares are spread over its CPUs.
 
 use super::{Extra, Fair, NONE, Queue};
+use crate::mutation::{Mutation, broken};
 use crate::{
     DequeueFlags, EnqueueFlags, EntityId, Kernel, LoadWeight, NICE_0_LOAD, Resched, SchedAvg, SchedEntity,
     SwitchIn, TaskPolicy,
@@ -91,6 +92,7 @@ impl Fair {
         let group = &self.groups[queue.group as usize];
         let load = crate::scale_down(queue.cfs.load_sum()).max(queue.avg.load_avg);
         let others = group.load_avg - queue.tg_contribution as i64;
+        let others = if broken(Mutation::SharesOnEveryCpu) { 0 } else { others };
         let total = u64::try_from(others + load as i64).unwrap_or(0);
         let shares = group.shares * load;
         shares.checked_div(total).unwrap_or(shares).clamp(MIN_SHARES, group.shares)

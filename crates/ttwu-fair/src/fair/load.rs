@@ -1,6 +1,7 @@
 //! Load tracking through the hierarchy: attach, detach, removal, propagation to groups, h_load, util_est.
 
 use super::{Extra, Fair, NONE, Queue, some};
+use crate::mutation::{Mutation, broken};
 use crate::{Contribution, EntityId, Feature, Kernel, LoadWeight, SchedAvg, ZeroLoad, scale_down};
 use ttwu_model::CpuId;
 
@@ -184,7 +185,7 @@ impl Fair {
         let queue = self.queue_of(id);
         self.age_blocked(id, self.q[queue].avg.last_update_time);
         let (removed, avg) = (&mut self.q[queue].removed, &self.x[id.index()].avg);
-        removed.pending = true;
+        removed.pending = !broken(Mutation::RemovedLoadKept);
         removed.load += avg.load_avg;
         removed.runnable += avg.runnable_avg;
         removed.util += avg.util_avg;
@@ -211,7 +212,7 @@ impl Fair {
     /// Models: propagate_entity_load_avg(), v5.5–v7.2.
     fn propagate(&mut self, id: EntityId) -> bool {
         let (above, own) = (self.queue_of(id), self.x[id.index()].own as usize);
-        if !std::mem::take(&mut self.q[own].propagate) {
+        if !std::mem::take(&mut self.q[own].propagate) || broken(Mutation::LoadNotPropagated) {
             return false;
         }
         let runnable_sum = std::mem::take(&mut self.q[own].prop_runnable_sum);

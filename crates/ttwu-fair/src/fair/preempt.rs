@@ -1,6 +1,7 @@
 //! Does a woken task preempt the running one, across groups: lifted to the level that both share, buddies marked upwards.
 
 use super::{Fair, NONE};
+use crate::mutation::{Mutation, broken};
 use crate::preempt::{Lifted, Step, resume, wakeup_preempt_step};
 use crate::{
     EntityId, Feature, Kernel, PreemptQuery, PreemptReason, Preemption, Resched, TaskPolicy, Tunables,
@@ -141,7 +142,7 @@ impl Fair {
             }
             let queue = self.queue_of(id);
             *self.buddy_mut(queue, buddy) = Some(id);
-            at = self.parent(id);
+            at = self.parent(id).filter(|_| !broken(Mutation::BuddyOnOneLevel));
         }
     }
 
@@ -179,8 +180,11 @@ impl Fair {
     /// [`Fair::forget_above`] then does the levels above.
     pub(super) fn curr_preferred(&self, queue: usize) -> Preferred {
         let queue = &self.q[queue];
+        if queue.entity == NONE {
+            return Preferred([false; 3]);
+        }
         let cfs = &queue.cfs;
-        let is_curr = |buddy: Option<EntityId>| queue.entity != NONE && buddy.is_some() && buddy == cfs.curr;
+        let is_curr = |buddy: Option<EntityId>| buddy.is_some() && buddy == cfs.curr;
         Preferred([is_curr(cfs.next), is_curr(cfs.last), is_curr(cfs.skip)])
     }
 

@@ -1,6 +1,7 @@
 //! Tasks through the hierarchy: queued, dequeued, picked, switched, ticked, forked, renamed in weight.
 
 use super::{Extra, Fair, NONE, TaskAttributes, some};
+use crate::mutation::{Mutation, broken};
 use crate::tick::tick_accounted;
 use crate::{
     CfsRq, DequeueFlags, Dequeued, EnqueueFlags, EntityId, Feature, Kernel, LoadWeight, Resched, SwitchIn,
@@ -165,18 +166,18 @@ impl Fair {
     /// Models: se_update_runnable(), v5.7–v7.2.
     fn update_runnable(&mut self, id: EntityId) {
         let own = self.x[id.index()].own;
-        if own != NONE {
+        if own != NONE && !broken(Mutation::GroupRunnableKept) {
             self.x[id.index()].runnable = self.q[own as usize].h_nr_runnable;
         }
     }
 
+    /// The slice that the entity above `queue` takes over, or, where that entity stays delayed, the entity of its own level.
     /// From v6.12 on a group asks for as little time at once as the most impatient of what is queued in it.
     fn slice_below(&self, queue: usize) -> Option<u64> {
-        if self.rules.kernel < Kernel::V6_12 || self.q[queue].entity == NONE {
+        if self.rules.kernel < Kernel::V6_12 {
             return None;
         }
-        // An emptied queue has no slice; the kernel's answer is the largest number.
-        Some(self.q[queue].cfs.min_slice(&self.e).unwrap_or(u64::MAX))
+        self.q[queue].cfs.min_slice(&self.e)
     }
 
     fn counts(&self, id: EntityId, delayed: bool) -> Counts {
@@ -278,7 +279,7 @@ impl Fair {
             let Some(above) = self.parent(at) else { return Dequeued { delayed: false, resched } };
             at = above;
             if self.q[queue].cfs.load_sum() > 0 {
-                if sleep {
+                if sleep && !broken(Mutation::GroupNotPreferred) {
                     // The rest of the group is preferred: its time was not used up.
                     self.set_next_buddy(above);
                 }

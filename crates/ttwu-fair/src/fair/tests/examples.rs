@@ -427,3 +427,52 @@ fn a_wakee_is_compared_on_the_level_that_both_share() {
         assert_eq!(world.schedule(CPU0), Some(other), "{policy}");
     }
 }
+
+#[test]
+fn last_and_next_are_marked_on_every_level() {
+    // Nine tasks of a group in a group: LAST_BUDDY and the lead's NEXT mark go up to the root.
+    let mut world = World::new("linux-6.1", 8);
+    let outer = world.fair.add_group(GroupId::ROOT, 1024);
+    let group = world.fair.add_group(outer, 1024);
+    let ids: Vec<EntityId> = (0..9).map(|_| world.spawn(CPU0, 0, group)).collect();
+    let entity = world.fair.group_entity(outer, CPU0);
+    world.fair.set_next(CPU0, ids[0], world.now, SwitchIn::Picked);
+    world.fair.dequeue_task(ids[1], world.now, SLEEP);
+    run(&mut world, 1, 100);
+    let curr = world.fair.curr(CPU0).expect("runs");
+    let answer = world.wake(CPU0, ids[1]).expect("runs");
+    assert_eq!(answer.reason, PreemptReason::Lead);
+    let queue = &world.fair.q[world.fair.queue_of(ids[1])].cfs;
+    assert_eq!((queue.next, queue.last), (Some(ids[1]), Some(curr)));
+    assert_eq!((world.fair.root(CPU0).next, world.fair.root(CPU0).last), (entity, entity));
+    assert!(world.fair.is_buddy(curr) && world.fair.is_buddy(ids[1]) && !world.fair.is_buddy(ids[3]));
+}
+
+#[test]
+fn broken_rules_of_groups_are_noticed() {
+    let checks: [fn(); 6] = [
+        sleepers_leave_their_group_preferred,
+        shares_are_spread_over_the_cpus_by_load,
+        a_waking_task_takes_its_load_along,
+        last_and_next_are_marked_on_every_level,
+        laws::averages_of_queues_are_those_of_their_entities,
+        laws::counters_sums_and_trees_stay_consistent,
+    ];
+    for mutation in crate::mutation::Mutation::GROUPS {
+        assert!(mutation.is_caught(&checks), "{mutation:?} goes unnoticed");
+    }
+}
+
+#[test]
+fn memory_stays_small() {
+    let task = size_of::<SchedEntity>() + size_of::<Extra>();
+    let cpu = size_of::<Queue>() + size_of::<Cpu>();
+    assert!(task <= 320, "{task} bytes a task");
+    assert!(cpu <= 640, "{cpu} bytes a CPU without groups");
+    // Queues of groups are made where tasks come, not for every CPU.
+    let mut world = World::new("linux-6.12", 384);
+    let group = world.fair.add_group(GroupId::ROOT, 1024);
+    assert_eq!(world.fair.q.len(), 384);
+    world.spawn(CpuId::new(7), 0, group);
+    assert_eq!(world.fair.q.len(), 385);
+}

@@ -120,7 +120,7 @@ fn each_life(seeds: u64, ways: Ways, check: &mut dyn FnMut(&World, &str)) {
 }
 
 #[test]
-fn counters_sums_and_trees_stay_consistent() {
+pub(super) fn counters_sums_and_trees_stay_consistent() {
     each_life(6, Ways::All, &mut |world, at| {
         let fair = &world.fair;
         let mut members = vec![0; fair.e.len()];
@@ -229,7 +229,7 @@ fn search(fair: &mut Fair, cpu: CpuId, now: u64) -> Option<EntityId> {
 ///
 /// They are kept apart and rounded apart, so that they stray by some units for each entity. A part attached twice, or not removed, is hundreds.
 #[test]
-fn averages_of_queues_are_those_of_their_entities() {
+pub(super) fn averages_of_queues_are_those_of_their_entities() {
     let mut compared = 0;
     each_life(6, Ways::Tidy, &mut |world, at| {
         let mut fair = world.fair.clone();
