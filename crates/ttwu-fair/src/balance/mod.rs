@@ -20,6 +20,8 @@ mod periodic;
 mod state;
 
 #[cfg(test)]
+mod fair_tests;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod law_tests;
