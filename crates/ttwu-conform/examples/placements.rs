@@ -12,8 +12,12 @@ fn main() {
     }
     print("total", &total);
     for score in [&total.given, &total.checks, &total.target, &total.slow_path] {
-        for miss in &score.examples {
-            println!("  line {} {:?}: {}", miss.line, miss.cause, miss.text);
+        for found in score.examples() {
+            let miss = &found.example;
+            println!(
+                "  {} x line {} {:?} ({}): {}",
+                found.count, miss.line, miss.cause, miss.test, miss.text
+            );
         }
         println!();
     }
@@ -21,12 +25,10 @@ fn main() {
 
 fn print(name: &str, report: &PlacementReport) {
     println!(
-        "{name}\n  given {}  {:?}\n  snapshot {}\n  checks {} {:?}\n  target {}\n  wake list: same LLC {}  other {}  self {}\n  slow {}",
+        "{name}\n  given {}\n  snapshot {}\n  checks {}\n  target {}\n  wake list: same LLC {}  other {}  self {}\n  slow {}",
         report.given,
-        report.given.causes,
         report.snapshot,
         report.checks,
-        report.checks.causes,
         report.target,
         report.wake_list_same_llc,
         report.wake_list_other_llc,

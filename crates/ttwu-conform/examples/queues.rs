@@ -22,7 +22,7 @@ fn print(name: &str, report: &QueueReport, examples: bool) {
     println!("{name}");
     for (what, score) in report.scores() {
         println!("  {what:16} {score}");
-        for miss in score.examples.iter().filter(|_| examples) {
+        for miss in score.examples().map(|found| &found.example).filter(|_| examples) {
             println!("      {} {}", miss.ts, miss.text);
         }
     }

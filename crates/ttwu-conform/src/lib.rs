@@ -8,8 +8,10 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod extract;
 mod format;
 mod placement;
+mod plain;
 mod probe;
 mod queues;
 mod recording;
@@ -19,6 +21,7 @@ mod snapshot;
 
 pub use error::ConformError;
 pub use placement::{PlacementReport, placements};
+pub use plain::{ReconstructReport, reconstruct};
 pub use queues::{QueueReport, queues};
-pub use recording::Recording;
-pub use score::{Cause, Miss, Score};
+pub use recording::{Recording, kernel_of, policy_with_features};
+pub use score::{Aside, Cause, Found, Miss, Score};

@@ -4,8 +4,10 @@ use crate::format::{Decision, Selection};
 use crate::score::{Cause, Miss, Score};
 use crate::snapshot::{Altered, Knowledge, PF_EXITING, PF_KTHREAD, SlowSnapshot, Snapshot};
 use crate::{ConformError, Recording};
+use std::collections::VecDeque;
 use ttwu_fair::{
-    Check, Flips, Kernel, Kind, Memory, Placement, Site, WakeListQuery, Wakeup, place, queue_on_wake_list,
+    Check, Flips, Kernel, Kind, Memory, Placement, Site, View, WakeListQuery, Wakeup, place,
+    queue_on_wake_list,
 };
 use ttwu_model::{CpuId, CpuSet};
 
@@ -62,30 +64,70 @@ impl PlacementReport {
 /// When the decision file cannot be read.
 pub fn placements(recording: &Recording) -> Result<PlacementReport, ConformError> {
     let mut report = PlacementReport::default();
+    // A miss is looked into with the snapshots that follow it, so the last few decisions wait for those.
+    let mut waiting: VecDeque<Numbered> = VecDeque::new();
     recording.decisions(|line, decision| {
-        let (Some(sel), Some(ret)) = (&decision.sel, decision.ret) else {
-            *report.without_placement.entry(decision.kind.clone()).or_default() += 1;
-            return Ok(());
-        };
+        let selection = decision.sel.is_some() && decision.ret.is_some();
         // A snapshot that lacks a CPU cannot be put to the model.
-        if decision.rq.len() < recording.machine().cpu_bound() {
-            *report.without_placement.entry("incomplete snapshot".to_owned()).or_default() += 1;
+        let whole = decision.rq.len() >= recording.machine().cpu_bound();
+        if !selection || !whole {
+            let kind = if selection { "incomplete snapshot" } else { decision.kind.as_str() };
+            *report.without_placement.entry(kind.to_owned()).or_default() += 1;
             return Ok(());
         }
-        match kind(sel) {
-            Kind::Wakeup => score_wakeup(recording, line, &decision, ret, &mut report),
-            Kind::Fork | Kind::Exec => {
-                if decision.rq.iter().all(|rq| rq.ist.is_some()) {
-                    let (answer, _) = answer(recording, &decision, Knowledge::Answers, Altered::default());
-                    report.slow_path.add(answer.cpu.number() == ret, || {
-                        miss(line, &decision, ret, &answer, &[], Cause::Unexamined)
-                    });
-                }
-            }
+        waiting.push_back((line, decision));
+        if waiting.len() > FOLLOWING {
+            score_first(recording, &mut waiting, &mut report);
         }
         Ok(())
     })?;
+    while !waiting.is_empty() {
+        score_first(recording, &mut waiting, &mut report);
+    }
     Ok(report)
+}
+
+/// How many later snapshots are asked for what changed: the file is in the order of the wake-ups' ends, so the next few
+/// lines are the nearest in time.
+const FOLLOWING: usize = 8;
+
+/// A decision with its line.
+type Numbered = (usize, Decision);
+
+/// Scores the first decision that waits; the others are what followed it.
+fn score_first(recording: &Recording, waiting: &mut VecDeque<Numbered>, report: &mut PlacementReport) {
+    let Some((line, decision)) = waiting.pop_front() else { return };
+    let Some(ret) = decision.ret else { return };
+    let Some(sel) = &decision.sel else { return };
+    let case = Case { recording, line, decision: &decision, ret, later: waiting };
+    match kind(sel) {
+        Kind::Wakeup => score_wakeup(&case, report),
+        Kind::Fork | Kind::Exec => {
+            if decision.rq.iter().all(|rq| rq.ist.is_some()) {
+                let (answer, looked) = answer(recording, &decision, Knowledge::Answers, Altered::default());
+                report.slow_path.add(answer.cpu.number() == ret, || {
+                    let cause = explain_slow(&case);
+                    miss(&case, &answer, &looked, cause)
+                });
+            }
+        }
+    }
+}
+
+/// A decision to be scored, with the decisions that follow it.
+struct Case<'a> {
+    recording: &'a Recording,
+    line: usize,
+    decision: &'a Decision,
+    ret: u16,
+    later: &'a VecDeque<Numbered>,
+}
+
+impl Case<'_> {
+    /// Later snapshots, nearest first.
+    fn later(&self) -> impl Iterator<Item = &Decision> {
+        self.later.iter().map(|(_, decision)| decision).filter(|later| later.ts >= self.decision.ts)
+    }
 }
 
 const WF_EXEC: u32 = 2;
@@ -104,42 +146,56 @@ fn kind(sel: &Selection) -> Kind {
     }
 }
 
-fn score_wakeup(
-    recording: &Recording,
-    line: usize,
-    decision: &Decision,
-    ret: u16,
-    report: &mut PlacementReport,
-) {
-    let (alone, looked) = answer(recording, decision, Knowledge::Snapshot, Altered::default());
-    report
-        .snapshot
-        .add(alone.cpu.number() == ret, || miss(line, decision, ret, &alone, &looked, Cause::Unexamined));
-    let (given, looked) = answer(recording, decision, Knowledge::Answers, Altered::default());
-    let checks_agree = recorded_order(recording, &looked) == decision.idle;
+fn score_wakeup(case: &Case<'_>, report: &mut PlacementReport) {
+    let Case { recording, decision, ret, .. } = *case;
+    let chosen = |placement: &Placement, _: &[Check]| placement.cpu.number() == ret;
+    let ask = |knowledge| answer(recording, decision, knowledge, Altered::default());
+    let (given, looked) = ask(Knowledge::Answers);
     let right = given.cpu.number() == ret;
-    report.given.add(right, || {
-        let cause = explain(recording, decision, |placement, _| placement.cpu.number() == ret);
-        miss(line, decision, ret, &given, &looked, cause)
+    let (alone, alone_looked) = ask(Knowledge::Snapshot);
+    report.snapshot.add(alone.cpu.number() == ret, || {
+        let cause = if contradicted(case) {
+            (Cause::Race, "an idle check's own answer differs from the snapshot")
+        } else if right {
+            (Cause::Race, "with the recorded answers and loads the model agrees")
+        } else {
+            explain(case, chosen)
+        };
+        miss(case, &alone, &alone_looked, cause)
     });
-    let (near, near_looked) = answer(recording, decision, Knowledge::AnswersAndTarget, Altered::default());
-    report.given_target.add(near.cpu.number() == ret, || {
-        let cause = explain(recording, decision, |placement, _| placement.cpu.number() == ret);
-        miss(line, decision, ret, &near, &near_looked, cause)
-    });
+    let checks_agree = recorded_order(recording, &looked) == decision.idle;
+    report.given.add(right, || miss(case, &given, &looked, explain(case, chosen)));
+    let (near, near_looked) = ask(Knowledge::AnswersAndTarget);
+    report
+        .given_target
+        .add(near.cpu.number() == ret, || miss(case, &near, &near_looked, explain(case, chosen)));
     report.checks.add(right && checks_agree, || {
-        let cause = explain(recording, decision, |placement, looked| {
+        let cause = explain(case, |placement, looked| {
             placement.cpu.number() == ret && recorded_order(recording, looked) == decision.idle
         });
-        miss(line, decision, ret, &given, &looked, cause)
+        miss(case, &given, &looked, cause)
     });
     if let Some(recorded) = decision.inlined("i_sis", 0) {
-        let target = i64::from(given.target.number());
-        report
-            .target
-            .add(target == recorded, || miss(line, decision, ret, &given, &looked, Cause::Unexamined));
+        let reached = |placement: &Placement| i64::from(placement.target.number()) == recorded;
+        report.target.add(reached(&given), || {
+            let cause = explain(case, |placement, _| reached(placement));
+            miss(case, &given, &looked, cause)
+        });
     }
-    score_wake_list(recording, line, decision, ret, report);
+    score_wake_list(case, report);
+}
+
+/// Does an idle check's own answer differ from what the snapshot says of that CPU?
+fn contradicted(case: &Case<'_>) -> bool {
+    let Case { recording, decision, .. } = *case;
+    let mut view = Snapshot::new(recording, decision, Knowledge::Snapshot, Altered::default());
+    let counts = decision.sel.as_ref().is_none_or(|sel| sel.pol != SCHED_IDLE);
+    let combined = recording.policy().kernel() >= Kernel::V7_2;
+    decision.idle.iter().any(|&(cpu, answer)| {
+        let cpu = CpuId::new(cpu);
+        let now = if combined { view.choose_idle(cpu, counts) } else { view.available_idle(cpu) };
+        now != (answer != 0)
+    })
 }
 
 /// The checks that were probed, in the probes' form.
@@ -158,52 +214,112 @@ fn recorded_order(recording: &Recording, looked: &[Check]) -> Vec<(u16, i64)> {
         .collect()
 }
 
-/// Does one value that the kernel reads without a lock, altered, explain the decision? Otherwise the model is suspect.
-fn explain(
-    recording: &Recording,
-    decision: &Decision,
-    explains: impl Fn(&Placement, &[Check]) -> bool,
-) -> Cause {
+/// Does one value that the kernel reads without a lock, as a later snapshot shows it or altered by hand, explain the
+/// decision? Otherwise the model is suspect.
+fn explain(case: &Case<'_>, explains: impl Fn(&Placement, &[Check]) -> bool) -> (Cause, &'static str) {
+    let Case { recording, decision, .. } = *case;
     let try_with = |altered: Altered| {
         let (placement, looked) = answer(recording, decision, Knowledge::Answers, altered);
         explains(&placement, &looked)
     };
+    let prev = decision.sel.as_ref().map_or(decision.cpu, |sel| sel.prev);
+    for later in case.later() {
+        for cpu in [decision.cpu, prev] {
+            let (now, then) = (&decision.rq[usize::from(cpu)], &later.rq[usize::from(cpu)]);
+            let scan = u32::try_from(then.is.max(0)).ok();
+            let delta = then.n - now.n;
+            let load = i64::try_from(then.la).unwrap_or(0) - i64::try_from(now.la).unwrap_or(0);
+            let seen = [
+                (
+                    Altered { nr_idle_scan: scan, ..Altered::default() },
+                    "nr_idle_scan, as a later snapshot has it",
+                ),
+                (
+                    Altered { has_idle_cores: Some(then.ic != 0), ..Altered::default() },
+                    "has_idle_cores, as a later snapshot has it",
+                ),
+                (
+                    Altered { nr_running_delta: delta, ..Altered::default() },
+                    "nr_running, as a later snapshot has it",
+                ),
+                (
+                    Altered { load_delta: Some((cpu, load)), ..Altered::default() },
+                    "a load, as a later snapshot has it",
+                ),
+            ];
+            if let Some((_, test)) = seen.into_iter().find(|&(altered, _)| try_with(altered)) {
+                return (Cause::Race, test);
+            }
+        }
+    }
     let cpus = u32::try_from(recording.machine().cpu_bound()).unwrap_or(u32::MAX);
     let scans = (0..=cpus).map(|count| Altered { nr_idle_scan: Some(count), ..Altered::default() });
     let cores = [true, false].map(|flag| Altered { has_idle_cores: Some(flag), ..Altered::default() });
     let running = [-1, 1].map(|delta| Altered { nr_running_delta: delta, ..Altered::default() });
     let deltas = [-1024, -256, -64, -16, -4, -1, 1, 4, 16, 64, 256, 1024];
-    let prev = decision.sel.as_ref().map_or(decision.cpu, |sel| sel.prev);
     let loads = deltas
         .into_iter()
         .flat_map(|delta| [decision.cpu, prev].map(|cpu| (cpu, delta)))
         .map(|change| Altered { load_delta: Some(change), ..Altered::default() });
     let occupied = (0..recording.machine().cpu_bound())
         .map(|cpu| Altered { sched_idle_flip: u16::try_from(cpu).ok(), ..Altered::default() });
-    let explained = scans.chain(cores).chain(running).chain(loads).chain(occupied).any(try_with);
-    if explained { Cause::Race } else { Cause::Model }
+    let one: Vec<Altered> = scans.chain(cores).chain(running).chain(loads).chain(occupied).collect();
+    if one.iter().any(|&altered| try_with(altered)) {
+        return (Cause::Race, "one value that is read without a lock, altered by hand");
+    }
+    let target = Altered { other_target: true, ..Altered::default() };
+    let with_scan = |count| Altered { nr_idle_scan: Some(count), ..target };
+    if try_with(target) || (0..=cpus).any(|count| try_with(with_scan(count))) {
+        return (Cause::Race, "loads and nr_idle_scan, both altered by hand");
+    }
+    (Cause::Model, "no one value that is read without a lock")
 }
 
-fn score_wake_list(
-    recording: &Recording,
-    line: usize,
-    decision: &Decision,
-    ret: u16,
-    report: &mut PlacementReport,
-) {
+/// Does the state of one CPU, or of all, as a later snapshot shows it explain a fork's or exec's choice?
+fn explain_slow(case: &Case<'_>) -> (Cause, &'static str) {
+    let Case { recording, decision, ret, .. } = *case;
+    let agrees = |decision: &Decision| {
+        answer(recording, decision, Knowledge::Answers, Altered::default()).0.cpu.number() == ret
+    };
+    for later in case.later() {
+        for cpu in 0..recording.machine().cpu_bound() {
+            let mut other = decision.clone();
+            other.rq[cpu].clone_from(&later.rq[cpu]);
+            if agrees(&other) {
+                return (
+                    Cause::Race,
+                    "with the state of one CPU as a later snapshot has it the model agrees",
+                );
+            }
+        }
+        let mut other = decision.clone();
+        other.rq.clone_from(&later.rq);
+        if agrees(&other) {
+            return (Cause::Race, "with the state as a later snapshot has it the model agrees");
+        }
+    }
+    for cpu in 0..recording.machine().cpu_bound() {
+        let mut other = decision.clone();
+        let rq = &mut other.rq[cpu];
+        (rq.n, rq.h, rq.c, rq.ist) = if rq.c == 0 { (1, 1, -1, Some(0)) } else { (0, 0, 0, Some(u64::MAX)) };
+        rq.hr = rq.hr.map(|_| rq.h);
+        if agrees(&other) {
+            return (
+                Cause::Race,
+                "one CPU idle instead of busy, or busy instead of idle, between the stages",
+            );
+        }
+    }
+    (Cause::Model, "no change of one CPU explains it")
+}
+
+fn score_wake_list(case: &Case<'_>, report: &mut PlacementReport) {
+    let Case { recording, line, decision, ret, .. } = *case;
     // The last question about the chosen CPU belongs to the placement.
     let Some(&(cpu, queued, on_cpu)) = decision.wl.iter().rev().find(|question| question.0 == ret) else {
         return;
     };
-    let mut view = Snapshot::new(recording, decision, Knowledge::Snapshot, Altered::default());
-    if let Some(&(_, idle)) = decision.idle.iter().rev().find(|check| check.0 == cpu) {
-        // A CPU that was answered idle has nothing queued.
-        let recorded = decision.rq[usize::from(cpu)].n;
-        if idle != 0 {
-            let altered = Altered { nr_running_delta: -recorded, ..Altered::default() };
-            view = Snapshot::new(recording, decision, Knowledge::Snapshot, altered);
-        }
-    }
+    let recorded = decision.rq[usize::from(cpu)].n;
     let query = WakeListQuery {
         this_cpu: CpuId::new(decision.cpu),
         cpu: CpuId::new(cpu),
@@ -212,7 +328,14 @@ fn score_wake_list(
         active: true,
         stopper: false,
     };
-    let ours = queue_on_wake_list(recording.policy(), recording.machine(), &query, &mut view);
+    let ask = |running: i64| {
+        let altered = Altered { nr_running_delta: running - recorded, ..Altered::default() };
+        let mut view = Snapshot::new(recording, decision, Knowledge::Snapshot, altered);
+        queue_on_wake_list(recording.policy(), recording.machine(), &query, &mut view) == (queued != 0)
+    };
+    // A CPU that was answered idle has nothing queued.
+    let idle = decision.idle.iter().rev().find(|check| check.0 == cpu).is_some_and(|check| check.1 != 0);
+    let agrees = ask(if idle { 0 } else { recorded });
     let same_llc = recording.domains().same_llc(query.this_cpu, query.cpu);
     let score = if decision.cpu == cpu {
         &mut report.wake_list_self
@@ -221,11 +344,24 @@ fn score_wake_list(
     } else {
         &mut report.wake_list_other_llc
     };
-    score.add(ours == (queued != 0), || Miss {
-        line,
-        ts: decision.ts.clone(),
-        cause: if same_llc && decision.cpu != cpu { Cause::Unexamined } else { Cause::Model },
-        text: format!("wake list of CPU {cpu}: kernel {queued}, model {}", u8::from(ours)),
+    score.add(agrees, || {
+        let (cause, test) = if idle && ask(recorded.max(1)) {
+            (Cause::Race, "answered idle, and given something to run before the question")
+        } else if case.later().any(|later| ask(later.rq[usize::from(cpu)].n)) {
+            (Cause::Race, "nr_running, as a later snapshot has it")
+        } else if ask(0) || ask(1) {
+            (Cause::Race, "nr_running, altered by hand")
+        } else {
+            (Cause::Model, "no value of nr_running")
+        };
+        Miss {
+            line,
+            ts: decision.ts.clone(),
+            cause,
+            test,
+            rule: "ttwu_queue_cond".to_owned(),
+            text: format!("wake list of CPU {cpu}: kernel {queued}, model {}", u8::from(queued == 0)),
+        }
     });
 }
 
@@ -278,14 +414,8 @@ fn answer(
     (placement, looked)
 }
 
-fn miss(
-    line: usize,
-    decision: &Decision,
-    ret: u16,
-    ours: &Placement,
-    looked: &[Check],
-    cause: Cause,
-) -> Miss {
+fn miss(case: &Case<'_>, ours: &Placement, looked: &[Check], (cause, test): (Cause, &'static str)) -> Miss {
+    let Case { line, decision, ret, .. } = *case;
     let sel = decision.sel.as_ref().expect("only selections are asked");
     let list = |checks: &mut dyn Iterator<Item = (u16, i64)>| {
         checks.map(|(cpu, idle)| format!("{cpu}:{idle}")).collect::<Vec<_>>().join(" ")
@@ -296,5 +426,5 @@ fn miss(
         "{} on CPU {} (prev {}, flags {:#x}): kernel {ret} after {theirs}; model {} by {:?} (target {}, {:?}) after {model}",
         sel.comm, decision.cpu, sel.prev, sel.wf, ours.cpu, ours.rule, ours.target, ours.affine
     );
-    Miss { line, ts: decision.ts.clone(), cause, text }
+    Miss { line, ts: decision.ts.clone(), cause, test, rule: format!("{:?}", ours.rule), text }
 }

@@ -5,7 +5,7 @@
 //! of the last record, and then put in its place. So one wrong step is one miss, not a trail of them.
 
 use crate::replay::Replay;
-use crate::score::Score;
+use crate::score::{Aside, Score};
 use crate::{ConformError, Recording};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub struct QueueReport {
     /// Does a task that blocks stay queued, delayed?
     pub delayed: Score,
     /// What was not put to the model, by the test that says so.
-    pub set_aside: BTreeMap<&'static str, u64>,
+    pub set_aside: BTreeMap<&'static str, Aside>,
     /// Probes that the kernel itself says it missed.
     pub lost_probes: BTreeMap<String, u64>,
 }
@@ -85,7 +85,7 @@ impl QueueReport {
             ours.merge(theirs);
         }
         for (&test, count) in &other.set_aside {
-            *self.set_aside.entry(test).or_default() += count;
+            self.set_aside.entry(test).or_default().merge(count);
         }
         for (probe, count) in &other.lost_probes {
             *self.lost_probes.entry(probe.clone()).or_default() += count;
@@ -98,10 +98,8 @@ impl QueueReport {
 /// # Errors
 /// When the trace cannot be read.
 pub fn queues(recording: &Recording) -> Result<QueueReport, ConformError> {
-    let path = recording.trace();
     let mut replay = Replay::new(recording);
-    ttwu_trace::walk_records(&path, &mut |record| replay.step(record))
-        .map_err(|error| ConformError::State { path, what: error.to_string() })?;
+    recording.walk(&mut |record| replay.step(record))?;
     let mut report = replay.finish();
     report.lost_probes = recording.lost_probes();
     Ok(report)

@@ -1,6 +1,8 @@
-//! A recording directory: the kernel's policy and machine, and its decisions.
+//! A recording: the kernel's policy and machine, and its decisions. A folder has all of it; of a trace file the caller says
+//! what the file does not.
 
 use crate::ConformError;
+use crate::extract::Extract;
 use crate::format::Decision;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use ttwu_fair::{Kernel, Machine, Policy};
 use ttwu_model::{Arch, CpuSet, NodeList, NodeMemory, SchedDomains, SiblingLists, Topology};
 
-/// A directory of decisions recorded from a real kernel.
+/// Decisions recorded from a real kernel.
 #[derive(Debug)]
 pub struct Recording {
     path: PathBuf,
@@ -17,6 +19,8 @@ pub struct Recording {
     topology: Topology,
     machine: Machine,
     notes: Vec<String>,
+    /// The trace, where the recording is more than its decisions.
+    trace: Option<PathBuf>,
 }
 
 impl Recording {
@@ -30,12 +34,24 @@ impl Recording {
         let meta = read(&path.join("meta"))?;
         let release =
             value(&meta, "kernel=").ok_or_else(|| state("meta has no `kernel=` line".to_owned()))?;
-        let kernel = kernel_of(release)
+        let (kernel, stands_for) = kernel_of(release)
             .ok_or_else(|| state(format!("kernel {release} is of no generation that is modelled")))?;
-        let (policy, notes) = policy(path, kernel)?;
+        let (policy, mut notes) = policy(path, kernel)?;
+        notes.extend(stands_for);
         let topology = topology(path)?;
         let machine = Machine::new(&topology, &policy);
-        Ok(Self { path: path.to_owned(), name, policy, topology, machine, notes })
+        let trace = ["trace.dat.zst", "trace.dat"].map(|name| path.join(name)).into_iter();
+        let trace = trace.into_iter().find(|path| path.is_file());
+        Ok(Self { path: path.to_owned(), name, policy, topology, machine, notes, trace })
+    }
+
+    /// A trace file, with the policy and the machine that its kernel had.
+    #[must_use]
+    pub fn of_trace(path: &Path, policy: Policy, topology: Topology, notes: Vec<String>) -> Self {
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let machine = Machine::new(&topology, &policy);
+        let trace = Some(path.to_owned());
+        Self { path: path.to_owned(), name, policy, topology, machine, notes, trace }
     }
 
     /// The directory's name.
@@ -75,10 +91,17 @@ impl Recording {
         &self.notes
     }
 
-    /// The trace file with the probes' records.
+    /// The trace, where there is one.
     #[must_use]
-    pub fn trace(&self) -> PathBuf {
-        self.path.join("trace.dat.zst")
+    pub fn trace(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
+    /// Has it decisions that were extracted from its trace beforehand?
+    fn extracted(&self) -> Option<PathBuf> {
+        let folder = self.path.is_dir().then_some(&self.path)?;
+        let files = ["decisions.jsonl.zst", "decisions.jsonl"].map(|name| folder.join(name));
+        files.into_iter().find(|path| path.is_file())
     }
 
     /// How often the kernel missed each probe, from `kprobe_profile`'s third column; those never missed are left out.
@@ -98,7 +121,8 @@ impl Recording {
         &self,
         mut each: impl FnMut(usize, Decision) -> Result<(), ConformError>,
     ) -> Result<(), ConformError> {
-        lines(&self.path.join("decisions.jsonl.zst"), |path, line, text| {
+        let Some(path) = self.extracted() else { return self.decisions_of_trace(each) };
+        lines(&path, |path, line, text| {
             let parsed = serde_json::from_str(text);
             let decision = parsed.map_err(|error| ConformError::Line {
                 path: path.to_owned(),
@@ -108,15 +132,39 @@ impl Recording {
             each(line, decision)
         })
     }
+
+    /// Decisions from the trace's probe records, numbered in the order of their ends.
+    fn decisions_of_trace(
+        &self,
+        mut each: impl FnMut(usize, Decision) -> Result<(), ConformError>,
+    ) -> Result<(), ConformError> {
+        let (mut extract, mut line, mut result) = (Extract::default(), 0, Ok(()));
+        let mut visit = |record: &ttwu_trace::RawRecord<'_>| {
+            if result.is_ok()
+                && let Some(decision) = extract.take(record)
+            {
+                line += 1;
+                result = each(line, decision);
+            }
+        };
+        self.walk(&mut visit)?;
+        result
+    }
+
+    /// Shows every record of the trace.
+    pub(crate) fn walk(&self, visit: &mut dyn FnMut(&ttwu_trace::RawRecord<'_>)) -> Result<(), ConformError> {
+        let bad = |what: String| ConformError::State { path: self.path.clone(), what };
+        let trace = self.trace().ok_or_else(|| bad("expected a trace.dat.zst, found none".to_owned()))?;
+        ttwu_trace::walk_records(trace, visit).map_err(|error| bad(error.to_string()))?;
+        Ok(())
+    }
 }
 
-/// Lines of a file, compressed or not (the name without `.zst` is tried too).
+/// Lines of a file, compressed or not.
 fn lines(
     path: &Path,
     mut each: impl FnMut(&Path, usize, &str) -> Result<(), ConformError>,
 ) -> Result<(), ConformError> {
-    let plain = path.with_extension("");
-    let path = if path.exists() || !plain.exists() { path } else { &plain };
     let failed = |source| ConformError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let reader: Box<dyn Read> = if path.extension().is_some_and(|ending| ending == "zst") {
@@ -148,24 +196,39 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
 }
 
-fn kernel_of(release: &str) -> Option<Kernel> {
-    let mut parts = release.split(|c: char| !c.is_ascii_digit());
-    let version = format!("linux-{}.{}", parts.next()?, parts.next()?);
-    Kernel::from_name(&version)
+/// The generation that a kernel release belongs to; of a release between two the older one, with a note that says so.
+#[must_use]
+pub fn kernel_of(release: &str) -> Option<(Kernel, Option<String>)> {
+    let mut parts = release.strip_prefix("linux-").unwrap_or(release).split(|c: char| !c.is_ascii_digit());
+    let version: (u32, u32) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let known = Kernel::ALL.into_iter().filter_map(|kernel| {
+        let (major, minor) = kernel.name().strip_prefix("linux-")?.split_once('.')?;
+        Some(((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?), kernel))
+    });
+    let (of, kernel) = known.filter(|&(of, _)| of <= version).max_by_key(|&(of, _)| of)?;
+    let note = format!("kernel {release} is not among the modelled ones: {kernel} stands for it");
+    Some((kernel, (of != version).then_some(note)))
 }
 
-/// The features that the kernel said were on. Names outside the model are noted only where they are not at the default of
-/// the kernels known.
-fn policy(path: &Path, kernel: Kernel) -> Result<(Policy, Vec<String>), ConformError> {
+/// `kernel`'s policy with the features that a kernel printed (`sched/features`). Names outside the model are left out;
+/// what is refused is noted.
+#[must_use]
+pub fn policy_with_features(kernel: Kernel, features: &str) -> (Policy, Vec<String>) {
     let mut policy = Policy::of(kernel);
     let mut notes = Vec::new();
-    let debug = read(&path.join("state").join("debug_sched"))?;
-    for word in value(&debug, "features:").unwrap_or_default().split_whitespace() {
+    for word in features.split_whitespace() {
         match policy.apply(word) {
             Ok(()) | Err(ttwu_fair::PolicyError::UnknownSetting { .. }) => {}
             Err(error) => notes.push(format!("{word}: {error}")),
         }
     }
+    (policy, notes)
+}
+
+/// The features and tunables that the kernel said it had.
+fn policy(path: &Path, kernel: Kernel) -> Result<(Policy, Vec<String>), ConformError> {
+    let debug = read(&path.join("state").join("debug_sched"))?;
+    let (mut policy, notes) = policy_with_features(kernel, value(&debug, "features:").unwrap_or_default());
     for (key, name) in [("base_slice_ns:", "base_slice_ns"), ("migration_cost_ns:", "migration_cost_ns")] {
         if let Some(number) = value(&debug, key) {
             let _ = policy.apply(&format!("{name}={number}"));

@@ -29,6 +29,7 @@ const BEGAN: &str = "queue not known yet: entities queued before the recording b
 const SUMS: &str = "rebuilt queue differs from the recorded sums";
 const GROUP_VALUES: &str =
     "task groups: values of or beside a group entity, whose weight changes have no probe";
+const GROUP_SUMS: &str = "group entities: their weight changes have no probe";
 const REWEIGHTED: &str = "the weight changed without a probe";
 const IDLE: &str = "the idle task is current";
 const CLASS: &str = "the wakee is of another class";
@@ -41,6 +42,8 @@ struct Info {
     cfs: Option<u64>,
     /// Its values have been seen.
     known: bool,
+    /// Why the values that the model gave it last do not count.
+    untold: Option<&'static str>,
     /// The model changed it since it was last seen.
     touched: bool,
     /// CFS: its virtual time is relative to a queue's.
@@ -83,6 +86,8 @@ struct Expected {
     seen: Option<Resched>,
     tick: bool,
     pid: i64,
+    /// Why it does not count.
+    aside: Option<&'static str>,
 }
 
 /// A queue and its running entity before an accounting.
@@ -100,8 +105,10 @@ struct Undo {
 struct Window {
     cpu: usize,
     cfs: Option<u64>,
-    /// The model's answer, and the queue and running entity after it; `None`: set aside.
+    /// The model's answer, and the queue and running entity after it; `None`: it was not asked.
     answer: Option<(Preemption, CfsRq, EntityId, SchedEntity)>,
+    /// Why the answer does not count.
+    aside: Option<&'static str>,
     /// Between groups: the running task is to be rescheduled already, so the check ends before it looks at them.
     already: bool,
     short: bool,
@@ -117,8 +124,8 @@ struct Cpu {
     pending: Option<Pending>,
     expected: Option<Expected>,
     window: Option<Window>,
-    /// The open pick: its queue, the model's answer and whether that is scored.
-    pick: Option<(u64, Option<EntityId>, bool)>,
+    /// The open pick: its queue, the model's answer, whether there was a choice, and why it does not count.
+    pick: Option<(u64, Option<EntityId>, bool, Option<&'static str>)>,
     picked_last: bool,
     /// What the present schedule() picked on each level.
     chain: Vec<(u64, EntityId)>,
@@ -176,8 +183,13 @@ impl Replay {
         self.report
     }
 
+    /// Counts what is not put to the model; `agrees` where it answered all the same.
+    fn aside_answered(&mut self, why: &'static str, agrees: Option<bool>) {
+        self.report.set_aside.entry(why).or_default().add(agrees);
+    }
+
     fn aside(&mut self, why: &'static str) {
-        *self.report.set_aside.entry(why).or_default() += 1;
+        self.aside_answered(why, None);
     }
 
     fn add(
@@ -191,6 +203,8 @@ impl Replay {
             line,
             ts: format!("{}.{:09}", at / 1_000_000_000, at % 1_000_000_000),
             cause: Cause::Model,
+            test: "one step from recorded values gives other ones",
+            rule: String::new(),
             text: text(),
         });
     }
@@ -381,7 +395,9 @@ impl Replay {
         let seen = expected.seen;
         let text = || format!("pid {}: kernel {seen:?}, model {:?}", expected.pid, expected.resched);
         let agrees = seen == expected.resched;
-        if expected.tick {
+        if let Some(why) = expected.aside {
+            self.aside_answered(why, Some(agrees));
+        } else if expected.tick {
             self.add(|report| &mut report.tick, agrees, text);
         } else {
             self.add(|report| &mut report.slice_end, agrees, text);

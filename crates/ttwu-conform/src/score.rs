@@ -5,25 +5,53 @@ use std::collections::BTreeMap;
 /// Why the model decided otherwise, by a stated test on the recording's own data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Changing one value that the kernel reads without a lock, between the snapshot and its use, explains the decision.
+    /// State changed between the probe (or event) that recorded it and the kernel's reading of it.
     Race,
+    /// The recording does not have a value that the decision depends on.
+    State,
     /// Nothing explains it: the rules are suspect.
     Model,
-    /// No test was made: the snapshot alone cannot tell a race from a fault.
-    Unexamined,
+}
+
+impl Cause {
+    /// All, in the order in which they are printed.
+    pub const ALL: [Self; 3] = [Self::Race, Self::State, Self::Model];
+
+    /// One word, for people and for JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Race => "race",
+            Self::State => "state",
+            Self::Model => "model",
+        }
+    }
 }
 
 /// One disagreement, worked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// Line of the decision file.
+    /// Line of the decision file, or number of the event.
     pub line: usize,
     /// Time of the decision, as recorded.
     pub ts: String,
     /// Why.
     pub cause: Cause,
+    /// The test that says so.
+    pub test: &'static str,
+    /// The rule by which the model decided.
+    pub rule: String,
     /// The kernel's and the model's answers, and what each looked at.
     pub text: String,
+}
+
+/// Disagreements of one cause, rule and test, with the first of them worked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// How many.
+    pub count: u64,
+    /// The first.
+    pub example: Miss,
 }
 
 /// Agreement in one kind of decision.
@@ -33,16 +61,11 @@ pub struct Score {
     pub agree: u64,
     /// Decisions put to it.
     pub total: u64,
-    /// Misses by cause.
-    pub causes: BTreeMap<Cause, u64>,
-    /// The first few misses.
-    pub examples: Vec<Miss>,
+    /// Misses by cause, rule and test.
+    pub misses: BTreeMap<(Cause, String, &'static str), Found>,
 }
 
 impl Score {
-    /// Examples kept.
-    pub const EXAMPLES: usize = 5;
-
     /// Counts a decision; `miss` is asked for only where the model disagrees.
     pub fn add(&mut self, agrees: bool, miss: impl FnOnce() -> Miss) {
         self.total += 1;
@@ -51,21 +74,31 @@ impl Score {
             return;
         }
         let miss = miss();
-        *self.causes.entry(miss.cause).or_default() += 1;
-        if self.examples.len() < Self::EXAMPLES {
-            self.examples.push(miss);
-        }
+        let key = (miss.cause, miss.rule.clone(), miss.test);
+        self.misses.entry(key).or_insert(Found { count: 0, example: miss }).count += 1;
     }
 
     /// Adds another recording's score.
     pub fn merge(&mut self, other: &Self) {
         self.agree += other.agree;
         self.total += other.total;
-        for (&cause, count) in &other.causes {
-            *self.causes.entry(cause).or_default() += count;
+        for (key, found) in &other.misses {
+            self.misses
+                .entry(key.clone())
+                .or_insert_with(|| Found { count: 0, example: found.example.clone() })
+                .count += found.count;
         }
-        let room = Self::EXAMPLES.saturating_sub(self.examples.len());
-        self.examples.extend(other.examples.iter().take(room).cloned());
+    }
+
+    /// Misses of one cause.
+    #[must_use]
+    pub fn count(&self, cause: Cause) -> u64 {
+        self.misses.iter().filter(|((of, ..), _)| *of == cause).map(|(_, found)| found.count).sum()
+    }
+
+    /// One worked example of each cause, rule and test.
+    pub fn examples(&self) -> impl Iterator<Item = &Found> {
+        self.misses.values()
     }
 
     /// Agreement in hundredths of a percent, rounded down; `None` without decisions.
@@ -84,5 +117,32 @@ impl std::fmt::Display for Score {
             }
             None => f.write_str("no decisions"),
         }
+    }
+}
+
+/// Decisions that are not put to the model, by a test that does not look at whether it would agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aside {
+    /// How many.
+    pub count: u64,
+    /// Of how many the model gave an answer all the same.
+    pub answered: u64,
+    /// How many of those answers agree with the kernel.
+    pub would_agree: u64,
+}
+
+impl Aside {
+    /// Counts one; `answer` is whether the model would have agreed, where it gave an answer.
+    pub fn add(&mut self, answer: Option<bool>) {
+        self.count += 1;
+        self.answered += u64::from(answer.is_some());
+        self.would_agree += u64::from(answer == Some(true));
+    }
+
+    /// Adds another recording's.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.answered += other.answered;
+        self.would_agree += other.would_agree;
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Altered {
     pub(crate) nr_running_delta: i64,
     pub(crate) load_delta: Option<(u16, i64)>,
     pub(crate) sched_idle_flip: Option<u16>,
+    /// wake_affine chose the other of its two CPUs.
+    pub(crate) other_target: bool,
 }
 
 /// The state that a decision was taken on.
@@ -47,6 +49,8 @@ pub(crate) struct Snapshot<'a> {
 
 /// `PF_EXITING`.
 pub(crate) const PF_EXITING: u64 = 0x4;
+/// `PF_IDLE`.
+const PF_IDLE: u64 = 0x2;
 /// `PF_KTHREAD`.
 pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
 /// The flag bit of `util_est`.
@@ -89,6 +93,22 @@ impl<'a> Snapshot<'a> {
         if self.altered.sched_idle_flip == Some(cpu.number()) { !now } else { now }
     }
 
+    /// The last reading of what the CPUs of an LLC share. A snapshot reads that once for each CPU, one after another, and
+    /// the value may be rewritten in between; the last reading is the nearest to its use.
+    ///
+    /// Groups of four CPUs are read from the lowest to the highest; the order of the groups is not the same in all
+    /// recordings' layouts, so in an LLC that spans several the CPU's own reading stands.
+    fn last_reading(&self, cpu: CpuId) -> &'a RunQueueState {
+        const GROUP: u16 = 4;
+        let group = |cpu: CpuId| cpu.number() / GROUP;
+        let own = self.rq(cpu);
+        let Some(llc) = self.recording.domains().llc(cpu) else { return own };
+        if llc.span().iter().any(|other| group(other) != group(cpu)) {
+            return own;
+        }
+        llc.span().iter().last().map_or(own, |last| self.rq(last))
+    }
+
     /// The hierarchical load of the queue on `cpu`: what was cached in this jiffy, else the queue's present load.
     fn h_load(&self, cpu: CpuId) -> u64 {
         let rq = self.rq(cpu);
@@ -125,6 +145,10 @@ impl View for Snapshot<'_> {
         let recorded = self.decision.inlined("i_sis", 0).and_then(|cpu| u16::try_from(cpu).ok());
         match (self.knowledge, recorded) {
             (Knowledge::AnswersAndTarget, Some(cpu)) => CpuId::new(cpu),
+            (_, _) if self.altered.other_target => {
+                let prev = self.decision.sel.as_ref().map_or(computed, |sel| CpuId::new(sel.prev));
+                if computed == prev { CpuId::new(self.decision.cpu) } else { prev }
+            }
             (Knowledge::AnswersAndTarget | Knowledge::Answers | Knowledge::Snapshot, _) => computed,
         }
     }
@@ -175,15 +199,15 @@ impl View for Snapshot<'_> {
             (true, Some(flag)) => flag,
             // A sibling was found before the CPU scan: only without the flag.
             (true, None) if self.decision.inlined("i_smt", 0).is_some() => false,
-            (true | false, _) => self.rq(cpu).ic != 0,
+            (true | false, _) => self.last_reading(cpu).ic != 0,
         }
     }
 
     fn clear_idle_cores(&mut self, _: CpuId) {}
 
     fn nr_idle_scan(&mut self, cpu: CpuId) -> u32 {
-        let recorded = u32::try_from(self.rq(cpu).is.max(0)).unwrap_or(u32::MAX);
-        self.altered.nr_idle_scan.unwrap_or(recorded)
+        let recorded = self.last_reading(cpu).is.max(0);
+        self.altered.nr_idle_scan.unwrap_or(u32::try_from(recorded).unwrap_or(u32::MAX))
     }
 
     fn scan_cost(&mut self, _: CpuId) -> &mut ScanCost {
@@ -248,6 +272,10 @@ impl SlowView for SlowSnapshot<'_> {
     }
 
     fn idle_stamp(&mut self, cpu: CpuId) -> u64 {
-        self.0.rq(cpu).ist.unwrap_or(0)
+        let rq = self.0.rq(cpu);
+        // The stamp is read some time before whether the CPU is idle. One that was running then and is idle now went idle
+        // in between: later than all stamps.
+        let was_running = rq.cpf & PF_IDLE == 0;
+        if was_running && self.0.idle_now(cpu) { u64::MAX } else { rq.ist.unwrap_or(0) }
     }
 }

@@ -12,7 +12,7 @@ fn check(name: &str, expected: &[(&str, u64, u64)]) {
     let Some(report) = report(name) else { return };
     for (what, agree, total) in expected {
         let score = report.scores().into_iter().find(|(kind, _)| kind == what).expect(what).1;
-        assert_eq!((score.agree, score.total), (*agree, *total), "{name}: {what}: {:?}", score.examples);
+        assert_eq!((score.agree, score.total), (*agree, *total), "{name}: {what}: {:?}", score.misses);
     }
 }
 
@@ -70,7 +70,7 @@ fn the_repository_recordings_all_agree() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
         let report = queues(&Recording::open(&path).expect(name)).expect(name);
         for (what, score) in report.scores() {
-            assert_eq!(score.agree, score.total, "{name}: {what}: {:?}", score.examples);
+            assert_eq!(score.agree, score.total, "{name}: {what}: {:?}", score.misses);
         }
         assert_eq!((report.pick_schedule.total, report.preempt.total), (picks, preemptions), "{name}");
     }

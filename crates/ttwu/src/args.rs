@@ -36,8 +36,6 @@ pub(crate) enum Command {
     Policy(Policy),
     /// Put recorded kernel decisions to the model, and print how often it agrees
     Conform(Conform),
-    /// Check whether the figures of a pasted table or mail agree with each other
-    Check(Check),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {
@@ -285,32 +283,27 @@ pub(crate) struct Policy {
 /// `ttwu conform`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A recording is a folder with decisions.jsonl.zst and the kernel's description in state/.\n\nExample:\n  ttwu conform recordings/*/"
+    after_help = "A recording is a folder with a trace of the probes (or its decisions) and the kernel's description in state/, \
+a trace file with the same probes, or any plain trace of scheduler events. Of a trace file the kernel is the one it names, \
+else --kernel; the machine the one it describes, else --machine.\n\nExamples:\n  ttwu conform recordings/*/\n  \
+ttwu conform trace.ttwu\n  ttwu conform perf.data --kernel 6.12 --machine host"
 )]
 pub(crate) struct Conform {
-    /// Folders with recorded decisions
+    /// Folders with recorded decisions, or trace files
     #[arg(value_name = "RECORDING", required = true)]
     pub(crate) recordings: Vec<PathBuf>,
-    /// Only recordings of this kernel (6.12)
+    /// Of folders only those of this kernel (6.12); for trace files the kernel or policy to put them to
     #[arg(long, value_name = "VERSION")]
     pub(crate) kernel: Option<String>,
-    /// Print the first disagreements of each score
+    /// The machine that a trace file was recorded on: `host`, a name (ttwu topology --list), or a topology file
+    #[arg(long, value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
+    /// Only the scores in which the model is given the kernel's own idle answers
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// Print a worked example of each kind of disagreement
     #[arg(long)]
     pub(crate) examples: bool,
-    /// Text or JSON
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
-    pub(crate) format: OutputFormat,
-}
-
-/// `ttwu check`
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Checked are percentages, means of listed runs, dmatest's rates, task arithmetic,\npercentiles and indices, each against what rounding allows. Exit code 1: some\ndo not agree.\n\nExample:\n  ttwu check mail.txt\n  wl-paste | ttwu check -"
-)]
-pub(crate) struct Check {
-    /// A mail, a table or benchmarks' output; - for standard input
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
     /// Text or JSON
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,

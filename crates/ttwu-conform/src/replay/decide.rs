@@ -48,17 +48,16 @@ impl Replay {
             (false, true) => SUMS,
             (false, false) => BEGAN,
         };
-        if several && !scored {
-            self.aside(why);
-        }
-        self.cpus[exec].pick = Some((cfs, model, scored));
+        self.cpus[exec].pick = Some((cfs, model, several, (!scored).then_some(why)));
     }
 
     pub(super) fn pick(&mut self, exec: usize, named: &Named) {
-        let Some((cfs, model, scored)) = self.cpus[exec].pick.take() else { return };
+        let Some((cfs, model, several, aside)) = self.cpus[exec].pick.take() else { return };
         let Some(id) = self.entity(named) else { return };
         let window = self.cpus[exec].window.is_some();
-        if scored {
+        if let Some(why) = aside.filter(|_| several) {
+            self.aside_answered(why, Some(model == Some(id)));
+        } else if several {
             let describe = |id: EntityId, e: &Entities, info: &[Info]| {
                 format!("{} v {} d {}", info[id.index()].pid, e[id].vruntime, e[id].deadline)
             };
@@ -108,8 +107,16 @@ impl Replay {
         let need = if target == exec { own } else { self.cpus[target].need };
         let text = [i64::from(check.cpu), check.wakee.pid, check.curr.pid];
         let root = self.cpus[target].root;
-        let mut window =
-            Window { cpu: target, cfs: root, answer: None, already: false, short: false, seen: None, text };
+        let mut window = Window {
+            cpu: target,
+            cfs: root,
+            answer: None,
+            aside: None,
+            already: false,
+            short: false,
+            seen: None,
+            text,
+        };
         match root {
             _ if check.curr.pid == 0 => self.aside(IDLE),
             // SCHED_NORMAL, SCHED_BATCH, SCHED_IDLE, SCHED_EXT are 0, 3, 5, 7.
@@ -207,8 +214,7 @@ impl Replay {
         };
         let Some(queue) = self.queues.get(&cfs) else { return };
         if !queue.complete || !queue.matched {
-            self.aside(if queue.complete { SUMS } else { BEGAN });
-            return;
+            window.aside = Some(if queue.complete { SUMS } else { BEGAN });
         }
         let query = PreemptQuery {
             wakee,
@@ -247,6 +253,18 @@ impl Replay {
             )
         };
         let agrees = window.seen == answer.resched();
+        if let Some(why) = window.aside {
+            // What the check leaves behind is not carried out on a queue that is not known.
+            if window.already {
+                let text = || {
+                    format!("cpu {cpu}: {wakee} woken, {running} to be rescheduled: kernel {:?}", window.seen)
+                };
+                self.add(|report| &mut report.preempt_already, window.seen.is_none(), text);
+            } else {
+                self.aside_answered(why, Some(agrees));
+            }
+            return;
+        }
         if answer.reason == PreemptReason::NeedsResched {
             self.add(|report| &mut report.preempt_already, agrees, text);
         } else {
@@ -290,12 +308,8 @@ impl Replay {
         let verdict = entity_tick(&mut queue.rq, &mut self.e, &self.rules, clock, values.h_nr);
         (queue.touched, self.info[id.index()].touched) = (true, true);
         self.cpus[exec].accounted = runs.then_some(named.pid);
-        if scored {
-            let resched = verdict.resched;
-            self.cpus[exec].expected =
-                Some(Expected { cpu, resched, seen: None, tick: true, pid: named.pid });
-        } else {
-            self.aside(why);
-        }
+        let (resched, aside) = (verdict.resched, (!scored).then_some(why));
+        self.cpus[exec].expected =
+            Some(Expected { cpu, resched, seen: None, tick: true, pid: named.pid, aside });
     }
 }

@@ -23,14 +23,22 @@ impl Replay {
         if self.cpus[exec].window.is_some() || self.rules.kernel < Kernel::V6_6 {
             return;
         }
-        if !self.info[id.index()].known || !complete {
-            self.aside(BEGAN);
+        let aside = if !self.info[id.index()].known || !complete {
+            Some(BEGAN)
         } else if !matched {
-            self.aside(SUMS);
-        } else if let Some(cpu) = cpu.filter(|_| root) {
-            self.cpus[exec].expected = Some(Expected { cpu, resched, seen: None, tick: false, pid });
+            Some(SUMS)
+        } else if !root {
+            Some(GROUPS)
         } else {
-            self.aside(GROUPS);
+            None
+        };
+        match (cpu, aside) {
+            (Some(cpu), _) => {
+                self.cpus[exec].expected =
+                    Some(Expected { cpu, resched, seen: None, tick: false, pid, aside });
+            }
+            (None, Some(why)) => self.aside(why),
+            (None, None) => {}
         }
     }
 
@@ -184,14 +192,12 @@ impl Replay {
         let Some(queue) = self.queues.get_mut(&cfs) else { return };
         // On a queue that is not known its place cannot be told.
         let told = queue.complete && queue.matched;
-        let why = if queue.complete { SUMS } else { BEGAN };
-        let untold = self.info[id.index()].known && !told;
+        if self.info[id.index()].known && !told {
+            self.info[id.index()].untold = Some(if queue.complete { SUMS } else { BEGAN });
+        }
         self.info[id.index()].known &= told;
         queue.rq.enqueue(&mut self.e, &self.rules, id, 0, enqueue);
         (queue.touched, self.info[id.index()].touched) = (true, true);
-        if untold {
-            *self.report.set_aside.entry(why).or_default() += 1;
-        }
         let running = !named.group && self.cpus.iter().any(|cpu| cpu.current == named.pid);
         if running && queue.rq.curr.is_none() {
             let now = self.e[id].exec_start;

@@ -61,12 +61,19 @@ impl Replay {
         let pid = info.pid;
         let grouped =
             info.group || info.cfs.and_then(|cfs| self.queues.get(&cfs)).is_some_and(|queue| queue.grouped);
+        let eevdf = self.rules.kernel.is_eevdf();
+        let equal = ours.vruntime == values.vruntime
+            && (!eevdf || (ours.deadline == values.deadline && ours.vlag == values.vlag))
+            && (self.rules.kernel < Kernel::V7_2 || ours.vprot == values.vprot);
+        if let Some(why) = self.info[id.index()].untold.take() {
+            self.aside_answered(why, Some(equal));
+        }
         if info.known && info.touched && grouped {
-            self.aside(GROUP_VALUES);
+            self.aside_answered(GROUP_VALUES, Some(equal));
             self.info[id.index()].delayed = None;
         } else if info.known && info.touched && values.weight != ours.load.weight() {
             // A changed nice value shows only now; what was accounted since the change had another weight.
-            self.aside(REWEIGHTED);
+            self.aside_answered(REWEIGHTED, Some(equal));
             if let Some(queue) = info.cfs.and_then(|cfs| self.queues.get_mut(&cfs)) {
                 queue.touched = false;
             }
@@ -76,7 +83,7 @@ impl Replay {
                 ours.vruntime == values.vruntime,
                 || format!("{place} pid {pid}: kernel {}, model {}", values.vruntime, ours.vruntime),
             );
-            if self.rules.kernel.is_eevdf() {
+            if eevdf {
                 self.add(
                     |report| &mut report.deadline,
                     ours.deadline == values.deadline,
@@ -167,7 +174,7 @@ impl Replay {
         queue.rq.next = next;
         let grouped = queue.grouped;
         if grouped {
-            self.aside("group entities: their weight changes have no probe");
+            self.aside_answered(GROUP_SUMS, Some(equal));
         } else if was_complete {
             self.add(
                 |report| &mut report.rebuilt,
@@ -179,6 +186,7 @@ impl Replay {
                 },
             );
         } else if !equal {
+            // It becomes known with the first equal sums, so this one cannot be equal.
             self.aside(BEGAN);
         }
     }
