@@ -55,7 +55,8 @@ pub(super) fn arms(options: &Options) -> Result<(Benchmark, Vec<Arm>), Error> {
         .iter()
         .map(|name| arm(options, &benchmark, sub_heading.as_ref(), name))
         .collect::<Result<Vec<Arm>, Error>>()?;
-    if arms[0].shown.is_empty() {
+    // A table of ratios is printed even where none of the operations has one.
+    if arms[0].operations.is_empty() || (arms[0].shown.is_empty() && !options.print_ratio) {
         return Err(no_baseline(options, &arms[0])?);
     }
     Ok((benchmark, arms))

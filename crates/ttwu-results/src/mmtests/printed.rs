@@ -22,9 +22,10 @@ pub(super) fn signed(value: f64, decimals: usize) -> String {
     if text.starts_with('-') || value.is_nan() { text } else { format!("+{text}") }
 }
 
-/// The number after it has been made text and read again, as Perl does where it joins a number to a string: 15 digits.
+/// The number after it has been made text and read again, as Perl does where it joins a number to a string: 15 digits, but
+/// all of a whole number.
 pub(super) fn through_text(value: f64) -> f64 {
-    if value.is_finite() {
+    if value.is_finite() && value.fract() != 0.0 {
         format!("{value:.14e}").parse().expect("a printed number is a number")
     } else {
         value

@@ -41,16 +41,21 @@ pub(super) fn render(options: &Options, benchmark: &Benchmark, arms: &[Arm]) -> 
         .collect();
     let label_width = labels.iter().map(String::len).max().unwrap_or(0) + "Ratio ".len();
     let (width, decimals) = (value_width(options.style), benchmark.decimals);
+    // mmtests makes one more set of formats than there are operations, not arms; what lies beyond prints as bare numbers.
+    let formatted = labels.len() + 1;
     let mut text = header(arms, label_width, width);
     for (label, row) in labels.iter().zip(&cells) {
         text.push_str(&format!("{:<label_width$}", format!("Ratio {label}")));
-        for cell in row {
-            let by_spread = if has_spread { signed(cell.by_spread, 2) } else { signed(f64::NAN, 2) };
-            text.push_str(&format!(
-                "{} ({}%) ({by_spread}s)",
-                fixed(cell.ratio, width, decimals),
-                bare(cell.change, 2)
-            ));
+        for (arm, cell) in row.iter().enumerate() {
+            let by_spread = if has_spread { cell.by_spread } else { f64::NAN };
+            if arm < formatted {
+                text.push_str(&fixed(cell.ratio, width, decimals));
+                text.push_str(&format!(" ({}%) ({}s)", bare(cell.change, 2), signed(by_spread, 2)));
+            } else {
+                for value in [cell.ratio, cell.change, by_spread] {
+                    text.push_str(&fixed(value, width, 2));
+                }
+            }
         }
         text.push('\n');
     }
@@ -59,8 +64,9 @@ pub(super) fn render(options: &Options, benchmark: &Benchmark, arms: &[Arm]) -> 
         text.push_str(&format!("{:<label_width$}", format!("{name:<5} {direction}")));
         for arm in 0..arms.len() {
             let column: Vec<Cell> = cells.iter().map(|row| row[arm]).collect();
-            // Blanks as wide as an empty change and difference: " (0.00%)" and " (+0.00s)".
-            text.push_str(&format!("{}{}", fixed(of_arm(&column), width, decimals), " ".repeat(8 + 9)));
+            // Blanks as wide as what is not there: " (0.00%)" and " (+0.00s)", or two bare numbers.
+            let (decimals, blanks) = if arm < formatted { (decimals, 8 + 9) } else { (2, 2 * width) };
+            text.push_str(&format!("{}{}", fixed(of_arm(&column), width, decimals), " ".repeat(blanks)));
         }
         text.push('\n');
     };
