@@ -23,10 +23,14 @@ struct Operation {
 }
 
 impl Arm {
+    /// Whether this arm shows an operation, with samples or (where its log had no number) without.
+    pub(super) fn shows(&self, label: &str) -> bool {
+        self.shown.iter().any(|shown| shown == label)
+    }
+
     /// The samples of an operation that this arm shows, by iteration; none of one it does not.
     pub(super) fn iterations(&self, label: &str) -> &[Vec<f64>] {
-        let shown = self.shown.iter().any(|shown| shown == label);
-        let found = self.operations.iter().find(|operation| shown && operation.label == label);
+        let found = self.operations.iter().find(|operation| operation.label == label && self.shows(label));
         found.map_or(&[], |operation| &operation.iterations)
     }
 

@@ -12,7 +12,8 @@ use ttwu_stats::{Random, describe, mmtests as stat};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Subselection {
     pub(super) mean: f64,
-    pub(super) half_width: f64,
+    /// None where a resample has a single sample and so no variance.
+    pub(super) half_width: Option<f64>,
 }
 
 /// None where an iteration has too few samples to draw from, or no harmonic mean.
@@ -37,11 +38,11 @@ pub(super) fn subselection(iterations: &[Vec<f64>], harmonic: bool, style: Style
             describe::median(&values?)
         };
         medians.push(each(&|drawn| if harmonic { stat::hmean(drawn) } else { stat::amean(drawn) })?);
-        variances.push(each(&describe::variance)?);
+        variances.push(each(&describe::variance));
         lengths.push((0.8 * samples.len() as f64).floor());
     }
     let mean = describe::mean(&medians)?;
-    let within = describe::mean(&variances)?;
+    let within = variances.into_iter().collect::<Option<Vec<f64>>>().and_then(|all| describe::mean(&all));
     let between = if medians.len() > 1 {
         let weighted: f64 =
             medians.iter().zip(&lengths).map(|(median, length)| (median - mean).powi(2) * length).sum();
@@ -49,7 +50,8 @@ pub(super) fn subselection(iterations: &[Vec<f64>], harmonic: bool, style: Style
     } else {
         0.0
     };
+    let total: f64 = lengths.iter().sum();
     let half_width =
-        ttwu_stats::normal_quantile(0.975) * ((between + within) / lengths.iter().sum::<f64>()).sqrt();
+        within.map(|within| ttwu_stats::normal_quantile(0.975) * ((between + within) / total).sqrt());
     Some(Subselection { mean, half_width })
 }

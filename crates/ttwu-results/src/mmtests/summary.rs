@@ -27,12 +27,12 @@ pub(super) struct Summariser<'a> {
 }
 
 impl Summariser<'_> {
-    /// The operation `label` of `arm`; none where it has no samples.
+    /// The operation `label` of `arm`; none where the arm has none of this name.
     pub(super) fn operation(&self, arm: &Arm, label: &str) -> Option<Operation> {
-        let mut samples = arm.samples(label);
-        if samples.is_empty() {
+        if !arm.shows(label) {
             return None;
         }
+        let mut samples = arm.samples(label);
         if self.benchmark.higher {
             samples.sort_by(|a, b| b.total_cmp(a));
         } else {
@@ -47,17 +47,19 @@ impl Summariser<'_> {
             .iter()
             .map(|stat| match stat {
                 Stat::SubMean => sub.map(|sub| sub.mean),
-                Stat::SubMeanInterval => sub.map(|sub| sub.half_width),
-                other => self.value(*other, &samples),
+                Stat::SubMeanInterval => sub.and_then(|sub| sub.half_width),
+                other => self.value(*other, &samples).filter(|value| !value.is_nan()),
             })
             .collect();
         let interval = match self.benchmark.rows.ratio_stat() {
             Stat::Mean => self.interval(&samples),
-            Stat::SubMean => sub.map(|sub| (sub.mean - sub.half_width, sub.mean + sub.half_width)),
+            Stat::SubMean => {
+                sub.and_then(|sub| sub.half_width.map(|half| (sub.mean - half, sub.mean + half)))
+            }
             _ => None,
         };
         let spread = match self.benchmark.rows.ratio_stat() {
-            Stat::SubMean => sub.map(|sub| sub.half_width),
+            Stat::SubMean => sub.and_then(|sub| sub.half_width),
             _ => stat::stddev(&samples),
         };
         let classic = stat::Summary {
@@ -86,8 +88,11 @@ impl Summariser<'_> {
         if !self.benchmark.higher {
             return stat::amean(samples);
         }
-        // 2020 has -1 for a mean that does not exist, which then prints as 0; so does a missing value.
-        stat::hmean(samples)
+        match self.style {
+            Style::Interval2024 => stat::hmean(samples),
+            // 2020 marks a mean that does not exist, and takes the mark for a value where it looks for stars.
+            Style::Classic2020 => stat::hmean(samples).or((!samples.is_empty()).then_some(-1.0)),
+        }
     }
 
     fn stddev(&self, samples: &[f64]) -> Option<f64> {
@@ -114,7 +119,8 @@ impl Summariser<'_> {
                 } else {
                     self.mean(best_first)
                 };
-                Some(stat::coeffvar(self.stddev(best_first), mean))
+                let stddev = self.stddev(best_first).filter(|stddev| !stddev.is_nan());
+                Some(stat::coeffvar(stddev, mean.filter(|mean| !mean.is_nan())))
             }
             Stat::Value => best_first.first().copied(),
             Stat::SubMean | Stat::SubMeanInterval => None,
@@ -122,7 +128,7 @@ impl Summariser<'_> {
     }
 
     fn interval(&self, samples: &[f64]) -> Option<(f64, f64)> {
-        let mean = self.mean(samples)?;
+        let mean = self.mean(samples).filter(|mean| !mean.is_nan())?;
         let half = match self.r {
             R::Works => stat::interval_half_width(self.stddev(samples)?),
             R::Missing => 0.0,
