@@ -1,8 +1,21 @@
-//! Experiments: many runs, compared with honest statistics, and what they say of a change.
+//! The laboratory: many runs of scenarios, and what can be said of their differences.
 //!
-//! What this does not do: the runs themselves (an executor does), the tests and intervals (`ttwu-stats`), and printing progress
-//! (callers get callbacks).
+//! ```text
+//! arms (policy, machine, workload, settings, seed) ─► runs on all cores ─► metrics ─► compare · attribute · sweep · reproduce
+//! ```
+//!
+//! Parallelism is over runs only, and results stand in the order of the jobs, so that any number of threads gives the same
+//! answer. Nothing here prints, reads a clock or knows how runs are made: an [`Executor`] does that.
 #![forbid(unsafe_code)]
 
+mod metrics;
 pub mod reproduce;
 mod runs;
+mod setup;
+
+pub use metrics::{Metric, counters, find, rows};
+pub use runs::{
+    Cancel, Executor, FinishedRun, Job, Measured, RunError, Runs, Simulator, UnknownExecutor, executor,
+    run_all,
+};
+pub use setup::{Setup, costs_of_machine};

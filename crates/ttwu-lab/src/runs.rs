@@ -1,4 +1,10 @@
-//! Runs side by side.
+//! Runs: what makes one, and many of them side by side.
+
+mod executor;
+mod pool;
+
+pub use executor::{Cancel, Executor, Measured, RunError, Simulator, UnknownExecutor, executor};
+pub use pool::{FinishedRun, Job, Runs, run_all};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,0 +1,4 @@
+//! The laboratory with a stand-in for the simulator: one program, as linking is what takes time.
+
+mod fake;
+mod runs;
