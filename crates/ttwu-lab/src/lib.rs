@@ -18,4 +18,4 @@ pub use runs::{
     Cancel, Executor, FinishedRun, Job, Measured, RunError, Runs, Simulator, UnknownExecutor, executor,
     run_all,
 };
-pub use setup::{Setup, costs_of_machine};
+pub use setup::Setup;

@@ -50,7 +50,7 @@ impl Run<'_> {
     fn samples(&self, meter: MeterRef) -> &[u64] {
         match self.outcome.meters.get(meter.0 as usize) {
             Some(MeterValue::Samples(samples)) => samples,
-            Some(MeterValue::Count(_) | MeterValue::Cpus(_)) | None => &[],
+            Some(MeterValue::Count(_) | MeterValue::Cpus(_) | MeterValue::Seconds(_)) | None => &[],
         }
     }
 
@@ -58,7 +58,7 @@ impl Run<'_> {
     fn count(&self, meter: MeterRef) -> Option<f64> {
         match self.outcome.meters.get(meter.0 as usize)? {
             MeterValue::Count(count) => Some(*count as f64),
-            MeterValue::Cpus(counts) => Some(counts.iter().sum::<u64>() as f64),
+            MeterValue::Cpus(counts) | MeterValue::Seconds(counts) => Some(counts.iter().sum::<u64>() as f64),
             MeterValue::Samples(_) => None,
         }
     }

@@ -30,7 +30,8 @@ fn readings(name: &str, samples: &[u64], count: u64) -> Vec<(String, String, f64
     let meters = workload.meters.iter().map(|meter| match meter.kind {
         MeterKind::Samples => MeterValue::Samples(samples.to_vec()),
         MeterKind::Count => MeterValue::Count(count),
-        MeterKind::Cpus | MeterKind::Seconds => MeterValue::Cpus(vec![count, 0]),
+        MeterKind::Cpus => MeterValue::Cpus(vec![count, 0]),
+        MeterKind::Seconds => MeterValue::Seconds(vec![count, 0]),
     });
     let outcome = outcome(End::Completed, meters.collect());
     rows(&workload, &outcome).into_iter().map(|row| (row.name, row.unit, row.value)).collect()

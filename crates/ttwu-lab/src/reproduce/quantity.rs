@@ -59,7 +59,7 @@ fn meter<'a>(workload: &Workload, outcome: &'a Outcome, name: &str) -> Option<&'
 fn samples<'a>(workload: &Workload, outcome: &'a Outcome, name: &str) -> Option<&'a [u64]> {
     match meter(workload, outcome, name)? {
         MeterValue::Samples(samples) if !samples.is_empty() => Some(samples),
-        MeterValue::Samples(_) | MeterValue::Count(_) | MeterValue::Cpus(_) => None,
+        MeterValue::Samples(_) | MeterValue::Count(_) | MeterValue::Cpus(_) | MeterValue::Seconds(_) => None,
     }
 }
 
@@ -82,7 +82,7 @@ fn total(value: &MeterValue) -> u64 {
     match value {
         MeterValue::Samples(samples) => samples.len() as u64,
         MeterValue::Count(count) => *count,
-        MeterValue::Cpus(counts) => counts.iter().sum(),
+        MeterValue::Cpus(counts) | MeterValue::Seconds(counts) => counts.iter().sum(),
     }
 }
 
@@ -90,7 +90,7 @@ fn total(value: &MeterValue) -> u64 {
 pub(super) fn cpus_of(workload: &Workload, outcome: &Outcome, name: &str) -> Option<f64> {
     match meter(workload, outcome, name)? {
         MeterValue::Cpus(counts) => Some(counts.iter().filter(|&&count| count > 0).count() as f64),
-        MeterValue::Samples(_) | MeterValue::Count(_) => None,
+        MeterValue::Samples(_) | MeterValue::Count(_) | MeterValue::Seconds(_) => None,
     }
 }
 

@@ -4,7 +4,6 @@ use ttwu_fair::{Feature, Policy};
 use ttwu_lab::{Cancel, Executor, Measured, Metric, RunError, Setup};
 use ttwu_sim::{End, Scenario};
 use ttwu_stats::{Better, Random};
-use ttwu_workload::{MachineInfo, Workload};
 
 /// Runs that cost nothing: `time` is 10 s times the planted effects, with noise that both arms of a seed share and noise of
 /// their own.
@@ -91,7 +90,6 @@ impl Executor for Fake {
 
 /// A small workload on a small machine under this policy.
 pub(crate) fn setup(policy: &str) -> Setup {
-    let topology = ttwu_model::Machine::find("uma-8").expect("a named machine").topology();
-    let workload = Workload::parse("pipe:loop=10", &MachineInfo { cpus: 8 }).expect("a named workload");
-    Setup::new("uma-8", topology, Policy::parse(policy).expect(policy), workload)
+    let text = format!("machine = \"uma-8\"\nworkload = \"pipe:loop=10\"\npolicy = \"{policy}\"");
+    Setup::new("uma-8", Scenario::parse(&text, &ttwu_sim::Nothing).expect(policy))
 }

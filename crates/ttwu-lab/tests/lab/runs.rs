@@ -49,9 +49,25 @@ fn a_failed_run_names_its_seed_and_loses_no_other() {
 
 #[test]
 fn what_cannot_run_is_refused_by_name() {
-    assert_eq!(executor("sim").map(|executor| executor.name()), Ok("sim"));
+    assert_eq!(executor("sim").map(ttwu_lab::Executor::name), Ok("sim"));
     for name in ["host", "vm", "qemu"] {
         let Err(error) = executor(name) else { panic!("{name}") };
         assert!(error.to_string().starts_with(&format!("cannot run on `{name}`: ")), "{error}");
     }
+}
+
+#[test]
+fn the_simulator_measures_a_workload_in_its_own_terms() {
+    let simulator = executor("sim").expect("known");
+    let a = setup("linux-6.12");
+    let jobs = [Job { setup: &a, seed: 1 }, Job { setup: &a, seed: 2 }];
+    let runs = run_all(simulator, &jobs, threads(2), &Cancel::new(), &mut |_| {});
+    let again = run_all(simulator, &jobs, threads(1), &Cancel::new(), &mut |_| {});
+    assert_eq!(runs, again);
+    let run = runs[0].as_ref().expect("made").as_ref().expect("measured");
+    let row = &run.rows[0];
+    assert_eq!((row.name.as_str(), row.unit.as_str()), ("pipe", "us/op"));
+    // Ten round trips with the start of two processes in front; two wake-ups each.
+    assert!(row.value > 1.0 && row.value < 1000.0, "{row:?}");
+    assert!(ttwu_lab::find(&run.counters, "wakeups") >= Some(10.0), "{:?}", run.counters);
 }
