@@ -476,3 +476,29 @@ fn memory_stays_small() {
     world.spawn(CpuId::new(7), 0, group);
     assert_eq!(world.fair.q.len(), 385);
 }
+
+#[test]
+fn a_group_alone_is_no_different_from_none() {
+    for policy in ALL {
+        let run_times = |grouped: bool| {
+            let mut world = World::new(policy, 8);
+            let group = if grouped { world.fair.add_group(GroupId::ROOT, 777) } else { GroupId::ROOT };
+            let ids = [0, 0, 5, -3].map(|nice| world.spawn(CPU0, nice, group));
+            world.schedule(CPU0);
+            for round in 0..200 {
+                run(&mut world, 1, 7);
+                // One sleeps for a while now and then.
+                let id = ids[round % 4];
+                if world.fair.curr(CPU0) == Some(id) {
+                    world.block(CPU0);
+                } else if (!world.fair.is_queued(id) || world.fair.is_delayed(id))
+                    && world.wake(CPU0, id).is_some_and(|answer| answer.resched().is_some())
+                {
+                    world.schedule(CPU0);
+                }
+            }
+            ids.map(|id| world.run_time(id))
+        };
+        assert_eq!(run_times(true), run_times(false), "{policy}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The hierarchy: laws under random operations, worked examples, and what the threads say of groups.
 
 mod examples;
+mod flat;
 mod laws;
 
 use super::*;
