@@ -1,5 +1,6 @@
 //! What benchmarks print, read and written.
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod mmtests;
 pub mod outputs;

@@ -4,6 +4,7 @@
 //! and printable beside a result. Most are estimates; the experiments say which of them decide.
 
 use crate::PRESETS;
+use crate::machine::IdleState;
 
 /// A cost, by name. Rows of [`COSTS`] document them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -508,13 +509,6 @@ pub const COSTS: &[CostRow] = &[
 ];
 
 const COUNT: usize = COSTS.len();
-
-/// An idle state as the governor sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IdleState {
-    pub(crate) exit_ns: u64,
-    pub(crate) residency_ns: u64,
-}
 
 /// The costs of a machine: every row's value, and which of them were changed by whom.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -16,6 +16,7 @@ mod outcome;
 mod presets;
 mod rng;
 mod scenario;
+mod scenario_file;
 
 pub use costs::{Basis, COSTS, Cost, CostError, CostRow, Costs};
 pub use counters::{ByLevel, Counters, Histogram, TaskCounters};
@@ -26,3 +27,4 @@ pub use scenario::{
     Control, Frequency, Governor, IdleSettings, MemoryPlacement, Noise, Options, Polling, PreemptionModel,
     Progress, Scenario, Settings, Switch, TickSkew,
 };
+pub use scenario_file::{FORMAT, Nothing, ScenarioId, Surroundings, preset_of};

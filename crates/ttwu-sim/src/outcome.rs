@@ -27,6 +27,8 @@ pub enum MeterValue {
     Count(u64),
     /// By CPU number.
     Cpus(Vec<u64>),
+    /// By whole second since the start; as long as needed.
+    Seconds(Vec<u64>),
 }
 
 /// A task that waited too long to run.

@@ -25,7 +25,7 @@ pub use object::{
     Bound, Device, InterruptCpu, ObjectId, ObjectKind, Request, SocketKind, StreamKind, Work, WorkQueue,
 };
 pub use program::{Op, Program, Reg, Slot, Times};
-pub use text::{dist_text, parse_dist, parse_size, parse_time, time_text};
+pub use text::{did_you_mean as nearest_name, dist_text, parse_dist, parse_size, parse_time, time_text};
 pub use workload::{
     Builder, Group, GroupRef, Meter, MeterKind, MeterRef, ObjectSpec, Start, TaskRef, TaskSpec, Until,
     Workload,

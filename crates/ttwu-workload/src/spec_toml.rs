@@ -172,6 +172,8 @@ pub struct Fields<'a> {
     at: usize,
     entries: &'a [(Key, Node)],
     asked: Vec<&'static str>,
+    /// Whoever reads the table has taken the rest.
+    open: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -183,7 +185,7 @@ impl<'a> Fields<'a> {
         let what = what.into();
         match &node.value {
             Value::Table(entries) => {
-                Ok(Self { source, what, at: node.span.start, entries, asked: Vec::new() })
+                Ok(Self { source, what, at: node.span.start, entries, asked: Vec::new(), open: false })
             }
             other => {
                 Err(source
@@ -325,11 +327,22 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The entries that were not asked for so far, which count as asked for from here on: keys whose names another table knows.
+    pub fn rest(&mut self) -> Vec<(&'a Key, &'a Node)> {
+        self.open = true;
+        let asked = &self.asked;
+        let left = self.entries.iter().filter(|(key, _)| !asked.contains(&key.name.as_str()));
+        left.map(|(key, node)| (key, node)).collect()
+    }
+
     /// Refuses keys that were not asked for.
     ///
     /// # Errors
     /// The first of them, with the nearest known.
     pub fn finish(self) -> Result<(), SpecError> {
+        if self.open {
+            return Ok(());
+        }
         match self.entries.iter().find(|(key, _)| !self.asked.contains(&key.name.as_str())) {
             None => Ok(()),
             Some((key, _)) => {

@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Policy(Policy),
     /// Put recorded kernel decisions to the model, and print how often it agrees
     Conform(Conform),
+    /// Check whether the figures of a pasted table or mail agree with each other
+    Check(Check),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {
@@ -304,6 +306,20 @@ pub(crate) struct Conform {
     /// Print a worked example of each kind of disagreement
     #[arg(long)]
     pub(crate) examples: bool,
+    /// Text or JSON
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+}
+
+/// `ttwu check`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Checked are percentages, means of listed runs, dmatest's rates, task arithmetic,\npercentiles and indices, each against what rounding allows. Exit code 1: some\ndo not agree.\n\nExample:\n  ttwu check mail.txt\n  wl-paste | ttwu check -"
+)]
+pub(crate) struct Check {
+    /// A mail, a table or benchmarks' output; - for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
     /// Text or JSON
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,

@@ -9,7 +9,6 @@ pub(crate) enum Done {
     /// The job is done.
     Ok,
     /// The answer is "no".
-    #[expect(dead_code, reason = "the first command with a yes-or-no answer is `ttwu check`")]
     No,
     /// The user ended it; what there was has been kept.
     Interrupted,

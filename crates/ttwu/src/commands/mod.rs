@@ -1,5 +1,6 @@
 //! One file a command: flags → calls → text.
 
+mod check;
 mod conform;
 mod convert;
 mod health;
@@ -16,6 +17,7 @@ use crate::exit::{Done, Failure, Outcome};
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         None => sample::run(),
+        Some(Command::Check(args)) => check::run(&args),
         Some(Command::Conform(args)) => conform::run(&args),
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),

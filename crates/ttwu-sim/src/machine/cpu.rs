@@ -1,0 +1,132 @@
+//! One CPU: what it does at the moment, and how far that is.
+
+use super::task::{Exec, NOBODY};
+use ttwu_fair::{Flips, Resched};
+
+/// What a CPU does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Context {
+    /// In an idle state.
+    Idle,
+    /// On its way out of one.
+    IdleExit,
+    /// In the idle task, awake.
+    IdleLoop,
+    /// In its current task.
+    Task,
+    /// In an interrupt.
+    Irq,
+    /// Between two tasks.
+    Switch,
+}
+
+/// What arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// Another CPU asks for a reschedule.
+    Reschedule,
+    /// Another CPU put something on the wake list.
+    Call,
+    /// A task's timer.
+    Timer(u32),
+    /// A device is done with a request: index of the request in flight.
+    Device(u32),
+    /// The tick.
+    Tick,
+    /// The slice timer.
+    Hrtick,
+    /// Balance for all idle CPUs.
+    #[expect(dead_code, reason = "sent by the balancer to come")]
+    Nohz,
+    /// Push the running task to another CPU.
+    Stop { to: u16 },
+    /// For the world: a task starts.
+    Start(u32),
+    /// For the world: a request leaves the device.
+    Served(u32),
+    /// For the world: sample the cores' speeds.
+    Frequency,
+    /// For the world: the end.
+    End,
+}
+
+/// A CPU.
+#[derive(Debug)]
+pub(super) struct Cpu {
+    pub(super) context: Context,
+    pub(super) present: bool,
+    /// The running task; `NOBODY` is the idle task.
+    pub(super) curr: u32,
+    /// Still switching out.
+    pub(super) leaving: u32,
+    pub(super) need_resched: Option<Resched>,
+    /// Work left of the present stretch as of `from`, ns · 1000.
+    pub(super) left: u64,
+    pub(super) from: u64,
+    /// Does the core's speed matter to it?
+    pub(super) scaled: bool,
+    /// Is a stretch under way whose end is known?
+    pub(super) timed: bool,
+    /// Thousandths.
+    pub(super) speed: u64,
+    pub(super) frequency: u64,
+    /// Interrupts that arrived and were not taken.
+    pub(super) pending: Vec<Arrival>,
+    pub(super) irq: Box<Exec>,
+    pub(super) taking: Arrival,
+    /// Is that interrupt's softirq under way?
+    pub(super) soft: bool,
+    pub(super) wake_list: Vec<u32>,
+    /// The idle task's.
+    pub(super) idle_flips: Flips,
+    pub(super) busy: bool,
+    pub(super) busy_from: u64,
+    pub(super) busy_ns: u64,
+    pub(super) busy_at_sample: u64,
+    pub(super) idle_state: u8,
+    pub(super) idle_from: u64,
+    pub(super) spans: [u64; 8],
+    pub(super) span_at: u8,
+    pub(super) span_count: u8,
+    /// When caches were last flushed by an idle state.
+    pub(super) flushed_at: u64,
+    /// The run-queue lock is free from then on.
+    pub(super) lock_free_at: u64,
+    pub(super) accounted_ns: u64,
+}
+
+impl Cpu {
+    pub(super) fn new(depth: u32) -> Self {
+        Self {
+            context: Context::Idle,
+            present: true,
+            curr: NOBODY,
+            leaving: NOBODY,
+            need_resched: None,
+            left: 0,
+            from: 0,
+            scaled: false,
+            timed: false,
+            speed: 1000,
+            frequency: 1000,
+            pending: Vec::new(),
+            irq: Box::new(Exec::new(0, NOBODY, depth)),
+            taking: Arrival::Reschedule,
+            soft: false,
+            wake_list: Vec::new(),
+            idle_flips: Flips::default(),
+            busy: false,
+            busy_from: 0,
+            busy_ns: 0,
+            busy_at_sample: 0,
+            idle_state: 0,
+            idle_from: 0,
+            spans: [0; 8],
+            span_at: 0,
+            span_count: 0,
+            flushed_at: 0,
+            lock_free_at: 0,
+            accounted_ns: 0,
+        }
+    }
+}
