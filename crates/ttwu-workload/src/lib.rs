@@ -11,6 +11,7 @@ mod named;
 mod object;
 mod own;
 mod program;
+pub mod rtapp;
 pub mod spec_toml;
 mod text;
 mod workload;

@@ -46,6 +46,19 @@ pub fn parse_size(text: &str, bare_bytes: u64) -> Result<u64, String> {
 /// A fragment saying what was expected.
 pub fn parse_dist(text: &str, bare_ns: u64) -> Result<Dist, String> {
     let text = text.trim();
+    let dist = parse_any_dist(text, bare_ns)?;
+    match dist.points().last() {
+        Some(greatest) if *greatest > DRAWN_NS_MAX => {
+            Err(format!("expected times of at most {}, found `{text}`", time_text(DRAWN_NS_MAX)))
+        }
+        _ => Ok(dist),
+    }
+}
+
+/// The longest time that a program may draw, ns: eleven days. Sums of what fits cannot overflow in practice.
+const DRAWN_NS_MAX: u64 = 1_000_000_000_000_000;
+
+fn parse_any_dist(text: &str, bare_ns: u64) -> Result<Dist, String> {
     let Some((shape, rest)) = text.split_once('(') else {
         return parse_time(text, bare_ns).map(Dist::constant).map_err(|_| {
             format!(
@@ -64,7 +77,11 @@ pub fn parse_dist(text: &str, bare_ns: u64) -> Result<Dist, String> {
             [_, _] => Err(format!("expected the lower bound first in `{text}`")),
             _ => Err(format!("expected two bounds, `uniform(A..B)`, found `{text}`")),
         },
-        "exponential" | "exp" => parse_time(inner, bare_ns).map(Dist::exponential),
+        // Checked before, since the greatest quantile is seven times the mean.
+        "exponential" | "exp" => match parse_time(inner, bare_ns)? {
+            mean if mean > DRAWN_NS_MAX => Err(format!("expected a mean of at most {}, found `{text}`", time_text(DRAWN_NS_MAX))),
+            mean => Ok(Dist::exponential(mean)),
+        },
         "quantiles" => Dist::quantiles(&times(",")?)
             .ok_or_else(|| format!("expected quantiles that do not fall, equally spaced from the least value to the greatest, in `{text}`")),
         other => Err(format!(
@@ -208,6 +225,9 @@ mod tests {
             parse_dist("uniform(2us..1us)", 1).expect_err("order"),
             "expected the lower bound first in `uniform(2us..1us)`"
         );
+        for text in ["exponential(18446744073s)", "uniform(1s..9999999s)", "9999999s"] {
+            assert!(parse_dist(text, 1).expect_err(text).contains("at most 1000000s"), "{text}");
+        }
         assert!(parse_dist("normal(1us)", 1).expect_err("name").starts_with("unknown distribution `normal`"));
     }
 

@@ -14,7 +14,7 @@ use std::ops::Range;
 use ttwu_fair::{Kernel, Policy};
 use ttwu_model::{MACHINES, Machine, Topology};
 use ttwu_workload::spec_toml::{Fields, Node, Source, SpecError, Value};
-use ttwu_workload::{MachineInfo, Until, Workload, nearest_name, parse_time};
+use ttwu_workload::{MachineInfo, Until, Workload, nearest_name, parse_time, rtapp};
 
 use crate::{Basis, Costs, PRESETS, Scenario, Settings};
 
@@ -61,6 +61,17 @@ impl Scenario {
     /// # Errors
     /// What is wrong, by line and column, with the nearest known name.
     pub fn parse(text: &str, surroundings: &dyn Surroundings) -> Result<Self, SpecError> {
+        Self::parse_with_notes(text, surroundings).map(|(scenario, _)| scenario)
+    }
+
+    /// As [`Scenario::parse`], with what its reader should know about a file that it imports, one sentence each.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`].
+    pub fn parse_with_notes(
+        text: &str,
+        surroundings: &dyn Surroundings,
+    ) -> Result<(Self, Vec<String>), SpecError> {
         let source = Source::new(text);
         let node = source.parse()?;
         let mut fields = Fields::new(source, &node, "scenario")?;
@@ -68,7 +79,7 @@ impl Scenario {
         let policy = policy(&mut fields)?;
         let (topology, preset) = machine(&mut fields, surroundings)?;
         let info = MachineInfo { cpus: topology.cpu_bound() as u32 };
-        let workload = workload(&mut fields, &info, surroundings)?;
+        let (workload, notes) = workload(&mut fields, &info, surroundings)?;
         let costs = match fields.table("costs")? {
             Some(fields) => Costs::from_fields(fields, preset)?,
             None => preset_costs(preset, source, fields.at())?,
@@ -87,7 +98,8 @@ impl Scenario {
             Until::Exit(_) | Until::AllExit => DURATION_NS,
         };
         fields.finish()?;
-        Ok(Self { workload, topology, policy, costs, settings, seed, until_ns: duration.unwrap_or(own) })
+        let until_ns = duration.unwrap_or(own);
+        Ok((Self { workload, topology, policy, costs, settings, seed, until_ns }, notes))
     }
 }
 
@@ -195,16 +207,17 @@ fn workload(
     fields: &mut Fields<'_>,
     info: &MachineInfo,
     surroundings: &dyn Surroundings,
-) -> Result<Workload, SpecError> {
+) -> Result<(Workload, Vec<String>), SpecError> {
     let source = fields.source();
     let node = fields.required("workload")?;
     let Value::Text(name) = &node.value else {
         return workload_table(node, source, info, surroundings);
     };
-    Workload::parse(name, info).map_err(|error| {
+    let named = Workload::parse(name, info).map_err(|error| {
         let at = source.inside(&node.span).map_or(node.span.start, |start| start + error.offset);
         source.error(at, error.message)
-    })
+    })?;
+    Ok((named, Vec::new()))
 }
 
 /// A file or one's own, told apart by their keys.
@@ -213,16 +226,21 @@ fn workload_table(
     source: Source<'_>,
     info: &MachineInfo,
     surroundings: &dyn Surroundings,
-) -> Result<Workload, SpecError> {
+) -> Result<(Workload, Vec<String>), SpecError> {
     let mut fields = Fields::new(source, node, "workload")?;
-    if let Some((path, span)) = fields.text("file")? {
-        fields.finish()?;
-        return surroundings
-            .file(path)
-            .and_then(|text| Workload::from_toml(&text, info).map_err(|error| error.to_string()))
-            .map_err(|message| source.error(span.start, format!("{path}: {message}")));
+    let (own, rtapp) = (fields.text("file")?, fields.text("rtapp")?);
+    let Some((path, span)) = own.clone().or(rtapp) else {
+        return Workload::from_fields(fields, info).map(|workload| (workload, Vec::new()));
+    };
+    fields.finish()?;
+    let fail = |message: String| source.error(span.start, format!("{path}: {message}"));
+    let text = surroundings.file(path).map_err(fail)?;
+    if own.is_some() {
+        let workload = Workload::from_toml(&text, info).map_err(|error| fail(error.to_string()))?;
+        return Ok((workload, Vec::new()));
     }
-    Workload::from_fields(fields, info)
+    let imported = rtapp::import(&text, path, info).map_err(|error| fail(error.to_string()))?;
+    Ok((imported.workload, imported.notes))
 }
 
 fn preset_costs(preset: Option<&'static str>, source: Source<'_>, at: usize) -> Result<Costs, SpecError> {

@@ -176,6 +176,7 @@ impl Surroundings for Shelf {
     fn file(&self, path: &str) -> Result<String, String> {
         match path {
             "own.toml" => Ok("[[tasks]]\nname = \"t\"\ndo = \"rnu 1us\"\n".to_owned()),
+            "rt.json" => Ok("{\"tasks\": {\"t\": {\"loop\": 1, \"suspend\": \"t\"}}}".to_owned()),
             "machine.txt" => Ok("2 cores x 2 threads".to_owned()),
             _ => Err("no such file".to_owned()),
         }
@@ -195,6 +196,12 @@ fn files_and_the_host_come_from_the_surroundings() {
     let file = read(&format!("workload = \"pipe\"\nmachine = {{ file = \"machine.txt\" }}\n{costs}"))
         .expect("valid");
     assert_eq!(file.topology.cpu_bound(), 4);
+    let rtapp = format!("workload = {{ rtapp = \"rt.json\" }}\nmachine = \"host\"\n{costs}");
+    let (scenario, notes) = Scenario::parse_with_notes(&rtapp, &Shelf).expect("valid");
+    assert_eq!(
+        (scenario.workload.tasks.len(), scenario.workload.name.as_str(), notes.len()),
+        (1, "rt.json", 1)
+    );
     let faulty = read(&format!("workload = {{ file = \"own.toml\" }}\nmachine = \"host\"\n{costs}"));
     assert_eq!(
         faulty.expect_err("faulty").to_string(),
@@ -260,7 +267,7 @@ impl Surroundings for Folder {
 fn every_workload_and_machine_has_a_scenario_that_is_shipped() {
     let mut names = String::new();
     let mut machines = Vec::new();
-    let mut own = 0;
+    let (mut own, mut rtapp) = (0, 0);
     for (name, text) in shipped() {
         let scenario =
             Scenario::parse(&text, &Folder).unwrap_or_else(|error| panic!("scenarios/{name}:{error}"));
@@ -271,6 +278,7 @@ fn every_workload_and_machine_has_a_scenario_that_is_shipped() {
         assert_eq!(back.id(), scenario.id(), "{name}");
         names.push_str(&format!(" & {}", scenario.workload.name));
         own += u32::from(scenario.workload.bench == ttwu_workload::Bench::Own);
+        rtapp += u32::from(matches!(scenario.workload.bench, ttwu_workload::Bench::RtApp(_)));
         machines.push(scenario.topology);
     }
     for doc in ttwu_workload::workloads() {
@@ -281,4 +289,5 @@ fn every_workload_and_machine_has_a_scenario_that_is_shipped() {
         assert!(machines.contains(&machine.topology()), "no scenario runs on {}", machine.name);
     }
     assert!(own >= 1, "no scenario shows one's own workload");
+    assert!(rtapp >= 1, "no scenario shows an rt-app file");
 }

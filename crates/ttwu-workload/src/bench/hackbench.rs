@@ -88,6 +88,10 @@ fn build(options: &Options, _: &MachineInfo, builder: &mut Builder) -> Result<Be
     if options.flag("threads") && options.flag("process") {
         return Err("expected one of `threads` and `process`".to_owned());
     }
+    // Every sender of a group holds all its channels.
+    if options.integer("groups") * options.integer("fds").pow(2) > 100_000_000 {
+        return Err("groups, fds: expected at most 100 million pairs of sender and receiver".to_owned());
+    }
     let transport = match (options.flag("pipe"), options.flag("inet")) {
         (true, true) => return Err("expected one of `pipe` and `inet`".to_owned()),
         (true, false) => Transport::Pipe,

@@ -18,6 +18,7 @@ mod small;
 mod spray;
 
 use crate::named::Table;
+use crate::rtapp::RtApp;
 use crate::{ObjectId, Slot};
 
 pub use cyclictest::{Cyclictest, CyclictestThread};
@@ -67,6 +68,8 @@ pub enum Bench {
     Rpc(Rpc),
     /// Hogs beside a browser.
     Desktop(Desktop),
+    /// An rt-app file.
+    RtApp(RtApp),
 }
 
 /// All named workloads, in the order of help.

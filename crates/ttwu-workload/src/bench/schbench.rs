@@ -336,6 +336,12 @@ fn build_c(options: &Options, machine: &MachineInfo, builder: &mut Builder) -> R
     if pipe_bytes > 0 && rps > 0 {
         return Err("expected one of `pipe` and `rps`".to_owned());
     }
+    if work_ns(options, options.integer("cache-footprint")) > 1_000_000_000_000 {
+        return Err("operations: expected at most 1000 s of work in a request".to_owned());
+    }
+    if rps > 0 && runtime_s * u64::from(workers) > 10_000_000 {
+        return Err("rps: expected at most ten million workers times seconds of runtime".to_owned());
+    }
     let meters = MetersC {
         wakeup: builder.meter("wakeup", MeterKind::Samples),
         request: builder.meter("request", MeterKind::Samples),
@@ -399,11 +405,17 @@ fn worker_c(options: &Options, meters: &MetersC, rps: u64, pipe_bytes: u64, foot
     vec![forever(body)]
 }
 
+/// The multiplications of a request, ns: each of side³ steps, the side as the original rounds it.
+fn work_ns(options: &Options, footprint: u64) -> u64 {
+    let side = u128::from((footprint / 3 / 8).isqrt());
+    let steps = u128::from(options.integer("operations")) * side.pow(3);
+    u64::try_from(steps * u128::from(options.integer("step")) / 1_000).unwrap_or(u64::MAX)
+}
+
 /// One request: sleep, then the multiplications under the lock of the CPU.
 fn request_c(options: &Options, meters: &MetersC, footprint: u64) -> Vec<Op> {
     let (calibrate, unlocked) = (options.flag("calibrate"), options.flag("no-locking"));
-    let side = (footprint / 3 / 8).isqrt();
-    let work_ns = options.integer("operations") * side.pow(3) * options.integer("step") / 1_000;
+    let work_ns = work_ns(options, footprint);
     let sleep = match options.integer("sleep-usec") {
         0 => Vec::new(),
         ns => vec![Op::Sleep(Dist::constant(ns))],

@@ -37,7 +37,7 @@ impl Names {
     }
 }
 
-/// The most tasks of one entry: a slip of the keyboard must not fill the memory.
+/// The most tasks: a slip of the keyboard must not fill the memory.
 const COUNT_MAX: i64 = 1_000_000;
 
 impl Workload {
@@ -66,6 +66,9 @@ impl Workload {
         let mut tasks = Vec::new();
         for (number, node) in entries.iter().enumerate() {
             tasks.push(TaskEntry::read(Fields::new(source, node, format!("task {number}"))?, machine)?);
+        }
+        if tasks.iter().map(|task| task.count).sum::<usize>() > COUNT_MAX as usize {
+            return Err(source.error(fields.at(), format!("expected at most {COUNT_MAX} tasks")));
         }
         let key_names = |entries: &[(Key, Node)]| entries.iter().map(|(key, _)| key.name.clone()).collect();
         let names = Names {
