@@ -122,6 +122,8 @@ fn rows_of_before_and_after_are_checked() {
     expect(idle_cluster, 4, &[]);
     expect(&idle_cluster.replace("+2.2", "+2.9"), 4, &[(4, "+2.9%", "+2.2%", Kind::Percentage)]);
     expect("tbench: 325.97 -> 378.91 (+16.24%), netperf 77303 \u{2192} 92172 (+19.24 %)\n", 2, &[]);
+    expect(" 1-groups:   4.35 (0.00 pct)   4.31 (0.92 pct)\n", 1, &[]);
+    expect("   4:   1320.5933   1479.8833 (   12.60%)\n", 1, &[(1, "12.60%", "12.06%", Kind::Percentage)]);
     expect("hackbench 3.246 -> 2.251 s (30.65%)\n", 1, &[]);
     // mmtests with a base column without cells, as patches quote it.
     expect("TBENCH  1   325.97   378.91 (  16.24%)\n", 1, &[]);
@@ -274,6 +276,14 @@ fn other_tools_tables_raise_no_alarm() {
         "throughput -0.5...-2.5 %, p95 +1...5 %\n",
         "stream: copy 29929 -> 32933, add +19.85 %; mcf +13.6 % Kunpeng\n",
         "cpu0 12 345 7.5%\n",
+        "memory with base pages\nused 12.3 45.6 21.2%\n",
+        "1  7.58 (1.1%)  7.66 (0.9%)\n2  100 (1.1%)  101 (0.9%)\n",
+        "mean and deviation after a change\n| 1 | 7.5853 | 0.0836 | 1.10% |\n",
+        "grew from 2 to 4 (50% of the CPUs)\n",
+        "After 10 minutes\nbefore 3 patches\nthe performance gain is 20%\n",
+        "1.5 2.5 = 4.0\n",
+        "T: 0 (1) P:80 I:1000 C:      0 Min:1000000 Act:    0 Avg:    0 Max:       0\n",
+        "      3.25 \u{b1}  5%     +12.3%       3.65 \u{b1}  2%  will-it-scale\n",
     ] {
         let report = check(text);
         assert!(report.findings.is_empty(), "{text}{report:#?}");
@@ -326,4 +336,19 @@ fn the_threads_chapter_raises_no_alarm() {
     let report = check(&std::fs::read_to_string(chapter).expect("text"));
     assert!(report.checked >= 7, "{report:#?}");
     assert!(report.findings.is_empty(), "{report:#?}");
+}
+
+#[test]
+fn damaged_texts_never_panic() {
+    let Some(root) = ttwu_testing::shared("golden") else { return };
+    let mut paths = Vec::new();
+    files(&root, &mut paths);
+    let own = [CLUSTER.as_bytes(), DBENCH.as_bytes()].map(<[u8]>::to_vec);
+    for bytes in paths.iter().map(|path| std::fs::read(path).expect("file")).chain(own) {
+        for seed in 0..12 {
+            let damaged = ttwu_testing::damage(&bytes, seed);
+            let report = check(&String::from_utf8_lossy(&damaged));
+            assert!(report.findings.len() <= report.checked);
+        }
+    }
 }

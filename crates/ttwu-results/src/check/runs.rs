@@ -80,7 +80,13 @@ impl Lists {
             [Token::Word(word), Token::Mark('='), Token::Number(mean), ..] if is_mean(word) => mean,
             _ => return false,
         };
-        if mean.percent || runs.len() < if gap { 1 } else { 2 } {
+        let fractions = mean.decimals > 0 || runs.iter().any(|run| run.decimals > 0);
+        if mean.percent || !fractions || runs.len() < if gap { 1 } else { 2 } {
+            return false;
+        }
+        // `1.5 2.5 = 4.0` is a sum.
+        let sum: f64 = runs.iter().map(|run| run.value).sum();
+        if (sum - mean.value).abs() <= mean.half {
             return false;
         }
         if !gap {
@@ -133,6 +139,14 @@ impl Lists {
         let mut numbers = line.tokens.iter().filter_map(Token::number);
         let (Some(value), None) = (numbers.next(), numbers.next()) else { return };
         let Some(first) = line.tokens.iter().position(|token| token.number().is_some()) else { return };
+        // "After 10 minutes" is prose; a figure follows a colon or the like, and ends the line but for its unit.
+        let labelled = first.checked_sub(1).is_some_and(|before| {
+            let token = &line.tokens[before];
+            token.is_mark("=|") || token.word().is_some_and(|word| word.ends_with(':'))
+        });
+        if !labelled || line.tokens.len() > first + 3 {
+            return;
+        }
         let label = label(&line.tokens[..first]);
         if let Some(role) = role(&label).filter(|_| !value.percent && label.len() <= 24) {
             self.arms.push(Arm { line: line.number, role: Some(role), value: value.clone() });

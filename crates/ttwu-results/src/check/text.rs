@@ -138,7 +138,7 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
 }
 
 fn push_word<'a>(raw: &'a str, found: &mut Vec<Token<'a>>) {
-    if raw.trim_end_matches([',', '.', ':']) == "%"
+    if matches!(raw.trim_end_matches([',', '.', ':']), "%" | "pct")
         && let Some(Token::Number(number)) = found.last_mut()
         && !number.percent
     {

@@ -192,6 +192,8 @@ impl Tools {
                 why: format!("ten times {} by {}", result.text, baseline.text),
             });
             indices.push(index.clone());
+        } else if !line.text.contains("====") {
+            self.indices = None;
         }
     }
 
@@ -260,6 +262,10 @@ impl Tools {
 /// `Min:  11 Act:  13 Avg:  28 Max:  2188`
 fn cyclictest(line: &Line<'_>, report: &mut Report) {
     if !line.text.trim_start().starts_with("T:") {
+        return;
+    }
+    // Without a cycle the minimum is a huge start value.
+    if after(line.text, "C:") == Some(0.0) {
         return;
     }
     let figures = ["Min:", "Avg:", "Max:"].map(|name| after(line.text, name));

@@ -83,7 +83,8 @@ fn times(summary: &DmatestSummary) -> Option<(u64, u64)> {
     if shortest > longest {
         return None;
     }
-    Some((u64::try_from(shortest).ok()?, u64::try_from(longest).ok()?))
+    let clamp = |time: u128| u64::try_from(time).unwrap_or(u64::MAX);
+    Some((clamp(shortest), clamp(longest)))
 }
 
 /// KiB a transfer that the ratio of the rates is near to.
