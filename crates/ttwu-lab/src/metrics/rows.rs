@@ -22,7 +22,7 @@ pub fn rows(workload: &Workload, outcome: &Outcome) -> Vec<Metric> {
     }
     let run = Run { workload, outcome };
     match &workload.bench {
-        Bench::Own => run.own(),
+        Bench::Own | Bench::RtApp(_) => run.own(),
         Bench::Hackbench(bench) => run.seconds(bench.time),
         Bench::PerfMessaging(bench) => run.seconds(bench.time),
         Bench::PerfPipe(bench) => run.pipe(bench),
