@@ -1,8 +1,5 @@
-//! How many scheduler events a second the simulator does: `speed WORKLOAD MACHINE [KERNEL] [SECONDS] [COSTS]`.
+//! One run, to be timed or profiled from outside: `speed WORKLOAD MACHINE [KERNEL] [SECONDS] [COSTS] [traced]`.
 
-#![expect(clippy::disallowed_types, reason = "measures the simulator from outside")]
-
-use std::time::Instant;
 use ttwu_fair::Policy;
 use ttwu_model::Topology;
 use ttwu_sim::{Costs, Options, Scenario, Settings, run};
@@ -21,24 +18,13 @@ fn main() {
     let costs = Costs::preset(&word(4, "skylake-server")).expect("a preset");
     let scenario =
         Scenario { workload, topology, policy, costs, settings, seed: 1, until_ns: seconds * 1_000_000_000 };
-    for traced in [false, true] {
-        let mut options = if traced { Options::traced() } else { Options::quiet() };
-        let begin = Instant::now();
-        let outcome = run(&scenario, &mut options);
-        let took = begin.elapsed();
-        let rate = outcome.events as f64 / took.as_secs_f64() / 1e6;
-        println!(
-            "{:?} after {:.6} s: {} events in {:.3} s, {rate:.2} M/s; digest {:016x}",
-            outcome.end,
-            outcome.sim_ns as f64 / 1e9,
-            outcome.events,
-            took.as_secs_f64(),
-            outcome.digest
-        );
-        if !traced {
-            println!("{:#?}", Short(&outcome.counters));
-        }
-    }
+    let mut options = if word(5, "") == "traced" { Options::traced() } else { Options::quiet() };
+    let outcome = run(&scenario, &mut options);
+    println!(
+        "{:?} after {} ns: {} events; digest {:016x}",
+        outcome.end, outcome.sim_ns, outcome.events, outcome.digest
+    );
+    println!("{:#?}", Short(&outcome.counters));
 }
 
 /// The counters without histograms.

@@ -22,16 +22,23 @@ pub(super) enum Class {
 }
 
 const CLASSES: [Class; 4] = [Class::Arrival, Class::Tick, Class::Hrtick, Class::Step];
-const NEVER: u64 = u64::MAX;
+/// Bits of a key for class and line; the rest, 49, is time: six days in ns.
+const CLASS_BITS: u32 = 2;
+const LINE_BITS: u32 = 13;
+const NEVER: u64 = u64::MAX >> (CLASS_BITS + LINE_BITS);
 
 /// Pending events. Payloads of arrivals are `A`.
 #[derive(Debug)]
 pub(super) struct EventQueue<A> {
     times: Vec<[u64; CLASSES.len()]>,
     arrivals: Vec<BinaryHeap<Reverse<Posted<A>>>>,
-    /// A winner tree: leaf `width + line` holds the line's nearest, node i the lesser of 2i and 2i + 1.
-    tree: Vec<u128>,
+    /// A winner tree: leaf `width + line` holds the line's nearest, node i the lesser of 2i and 2i + 1. A key is time, class
+    /// and line in one number.
+    tree: Vec<u64>,
     width: usize,
+    /// Lines whose leaf is out of date. What happens moves a few lines several times; the tree hears of it once.
+    stale: Vec<u16>,
+    is_stale: Vec<bool>,
     posted: u64,
 }
 
@@ -65,12 +72,15 @@ impl<A> Ord for Posted<A> {
 impl<A> EventQueue<A> {
     /// A queue for `lines` CPUs (one of them may stand for the world).
     pub(super) fn new(lines: usize) -> Self {
+        assert!(lines <= 1 << LINE_BITS, "at most {} CPUs", (1 << LINE_BITS) - 1);
         let width = lines.next_power_of_two();
         Self {
             times: vec![[NEVER; CLASSES.len()]; lines],
             arrivals: (0..lines).map(|_| BinaryHeap::new()).collect(),
-            tree: vec![u128::MAX; 2 * width],
+            tree: vec![u64::MAX; 2 * width],
             width,
+            stale: Vec::new(),
+            is_stale: vec![false; lines],
             posted: 0,
         }
     }
@@ -83,10 +93,10 @@ impl<A> EventQueue<A> {
                 best = (at, class);
             }
         }
-        let key = if best.0 == NEVER {
-            u128::MAX
+        let key = if best.0 >= NEVER {
+            u64::MAX
         } else {
-            (u128::from(best.0) << 24) | (u128::from(best.1) << 16) | line as u128
+            (best.0 << (CLASS_BITS + LINE_BITS)) | (u64::from(best.1) << LINE_BITS) | line as u64
         };
         let mut node = self.width + line;
         if self.tree[node] == key {
@@ -94,8 +104,8 @@ impl<A> EventQueue<A> {
         }
         self.tree[node] = key;
         while node > 1 {
+            let winner = self.tree[node].min(self.tree[node ^ 1]);
             node /= 2;
-            let winner = self.tree[2 * node].min(self.tree[2 * node + 1]);
             if self.tree[node] == winner {
                 break;
             }
@@ -105,9 +115,12 @@ impl<A> EventQueue<A> {
 
     /// Sets when a CPU's tick, slice timer or step comes; there is one of each.
     pub(super) fn set(&mut self, line: usize, class: Class, at: u64) {
+        let at = at.min(NEVER);
         if self.times[line][class as usize] != at {
             self.times[line][class as usize] = at;
-            self.update(line);
+            if !std::mem::replace(&mut self.is_stale[line], true) {
+                self.stale.push(line as u16);
+            }
         }
     }
 
@@ -125,6 +138,7 @@ impl<A> EventQueue<A> {
     pub(super) fn post(&mut self, line: usize, at: u64, what: A) {
         self.posted += 1;
         let order = self.posted;
+        let at = at.min(NEVER);
         self.arrivals[line].push(Reverse(Posted { at, order, what }));
         if at < self.times[line][Class::Arrival as usize] {
             self.set(line, Class::Arrival, at);
@@ -138,13 +152,17 @@ impl<A> EventQueue<A> {
     }
 
     /// What happens next: when, to whom, what. Its place is left as it is; whoever handles it clears or sets it.
-    pub(super) fn next(&self) -> Option<(u64, usize, Class)> {
+    pub(super) fn next(&mut self) -> Option<(u64, usize, Class)> {
+        while let Some(line) = self.stale.pop() {
+            self.is_stale[usize::from(line)] = false;
+            self.update(usize::from(line));
+        }
         let key = self.tree[1];
-        if key == u128::MAX {
+        if key == u64::MAX {
             return None;
         }
-        let class = CLASSES[(key >> 16) as usize & 0xff];
-        Some(((key >> 24) as u64, key as usize & 0xffff, class))
+        let class = CLASSES[(key >> LINE_BITS) as usize & ((1 << CLASS_BITS) - 1)];
+        Some((key >> (CLASS_BITS + LINE_BITS), key as usize & ((1 << LINE_BITS) - 1), class))
     }
 
     /// Takes out the arrival that [`EventQueue::next`] announced.
