@@ -97,7 +97,8 @@ fn bench(bencher: Bencher<'_, '_>, topology: &str, kernel: &str, idle: impl Fn(u
     let machine = Machine::new(&topology, &policy);
     let cpus = machine.cpu_bound();
     let allowed = CpuSet::first(cpus);
-    let mut view = State { idle: (0..cpus).map(idle).collect(), idle_cores: false, cost: ScanCost::BOOT };
+    let idle_cores = machine.domains().smt_active();
+    let mut view = State { idle: (0..cpus).map(idle).collect(), idle_cores, cost: ScanCost::BOOT };
     let wakeup = Wakeup {
         kind: Kind::Wakeup,
         this_cpu: CpuId::new(5),
@@ -157,6 +158,12 @@ fn scan_finds_at_once_512(bencher: Bencher<'_, '_>, kernel: &str) {
 #[divan::bench(args = KERNELS)]
 fn scan_exhausted_512(bencher: Bencher<'_, '_>, kernel: &str) {
     bench(bencher, LLC_512, kernel, |_| false);
+}
+
+/// The flag says that there are idle cores, and there are none: the dearest scan.
+#[divan::bench(args = KERNELS)]
+fn core_scan_in_vain_64(bencher: Bencher<'_, '_>, kernel: &str) {
+    bench(bencher, "1 socket x 32 cores x 2 threads", kernel, |_| false);
 }
 
 /// 512 threads in LLCs of 16: what a large server has.

@@ -119,17 +119,7 @@ impl CpuSet {
 
     /// The CPUs in increasing order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.words.iter().enumerate().flat_map(|(index, &bits)| {
-            let mut left = bits;
-            std::iter::from_fn(move || {
-                if left == 0 {
-                    return None;
-                }
-                let bit = left.trailing_zeros() as usize;
-                left &= left - 1;
-                Some(CpuId::new(u16::try_from(index * 64 + bit).expect("inserted as a u16")))
-            })
-        })
+        Members { bits: 0, rest: &self.words, next_word: 0 }
     }
 
     /// The CPUs in the kernel's wrapping scan order: from `start` (or the next member above it) upwards, then from the
@@ -179,6 +169,31 @@ impl CpuSet {
     fn significant(&self) -> &[u64] {
         let len = self.words.iter().rposition(|&bits| bits != 0).map_or(0, |last| last + 1);
         &self.words[..len]
+    }
+}
+
+/// A walk over one mask, in increasing order.
+struct Members<'a> {
+    /// What is left of the word under way, and the words after it.
+    bits: u64,
+    rest: &'a [u64],
+    next_word: usize,
+}
+
+impl Iterator for Members<'_> {
+    type Item = CpuId;
+
+    #[inline]
+    fn next(&mut self) -> Option<CpuId> {
+        while self.bits == 0 {
+            let (&word, rest) = self.rest.split_first()?;
+            (self.bits, self.rest) = (word, rest);
+            self.next_word += 1;
+        }
+        let bit = self.bits.trailing_zeros() as usize;
+        self.bits &= self.bits - 1;
+        let number = (self.next_word - 1) * 64 + bit;
+        Some(CpuId::new(u16::try_from(number).expect("inserted as a u16")))
     }
 }
 
@@ -354,8 +369,10 @@ mod tests {
             for start in [0, 1, 5, 6, 62, 63, 64, 65, 127, 128, 129, 300, 301, 511, 512, 1000, u16::MAX] {
                 let start = CpuId::new(start);
                 let both = a.intersection(&b);
-                let above = both.iter().filter(|&cpu| cpu >= start);
-                let expected: Vec<_> = above.chain(both.iter().filter(|&cpu| cpu < start)).collect();
+                let members = || (0..600).map(CpuId::new).filter(|&cpu| both.contains(cpu));
+                let above = members().filter(|&cpu| cpu >= start);
+                let expected: Vec<_> = above.chain(members().filter(|&cpu| cpu < start)).collect();
+                assert!(both.iter().eq(members()), "{both}");
                 for (one, other) in [(&a, &b), (&b, &a)] {
                     let mut scan = one.scan_within(other, start);
                     assert_eq!(scan.by_ref().collect::<Vec<_>>(), expected, "{a} {b} from {start}");
