@@ -56,7 +56,7 @@ pub enum IdleType {
 pub struct TaskState {
     /// Runs at this moment.
     pub running: bool,
-    /// Task clock of its CPU when its run time was last accounted, ns; 0 after a waking migration (kernels up to v5.x).
+    /// Task clock of its CPU when its run time was last accounted, ns; 0 after a migration (until v6.1).
     pub exec_start: u64,
     /// A kernel thread bound to one CPU.
     pub per_cpu_kthread: bool,

@@ -17,7 +17,7 @@ pub struct TickWork {
 }
 
 impl Balancer<'_> {
-    /// A tick on `cpu`. `balances` becomes true when a pass is due.
+    /// A tick on `cpu`: what it is to start. Call it on busy CPUs and on idle ones whose tick runs.
     ///
     /// Models: trigger_load_balance(), sched_balance_trigger(), v5.5–v7.2.
     pub fn tick(&mut self, cpu: CpuId) -> TickWork {

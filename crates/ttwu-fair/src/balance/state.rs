@@ -1,6 +1,6 @@
 //! What balancing keeps from one pass to the next: per CPU and domain level, per CPU, per LLC, and per machine.
 //!
-//! About 450 bytes a CPU with seven levels; nothing here grows while a machine runs.
+//! About 500 bytes a CPU with seven levels; nothing here grows while a machine runs.
 
 use crate::{Machine, Policy, ScanCost};
 use ttwu_model::{CpuId, CpuSet, SgcId};
