@@ -136,6 +136,7 @@ pub(crate) fn bodies(op: &Op) -> Vec<&[Op]> {
     match op {
         Op::Repeat { body, .. } | Op::TakeAll { body, .. } => vec![body],
         Op::Choose { then, otherwise, .. } | Op::IfReady { then, otherwise, .. } => vec![then, otherwise],
+        // Named one by one in `slots` and `passes_time`: an operation that is added stops the build there.
         _ => Vec::new(),
     }
 }
@@ -236,6 +237,7 @@ impl<'a> Check<'a> {
                 self.ops(otherwise, place, items)
             }
             Op::Spawn(task) => self.spawn(*task),
+            // The others have neither bodies nor followers; what they name was checked above.
             _ => Ok(()),
         }
     }
@@ -491,7 +493,31 @@ fn passes_time(ops: &[Op]) -> bool {
         Op::Choose { then, otherwise, .. } | Op::IfReady { then, otherwise, .. } => {
             passes_time(then) && passes_time(otherwise)
         }
-        _ => false,
+        // A list may be empty, a stream be ready, a futex be set each time.
+        Op::TakeAll { .. }
+        | Op::Poll { .. }
+        | Op::SpinWait(_)
+        | Op::Post(_)
+        | Op::PostAll(_)
+        | Op::Reset(_)
+        | Op::Send { .. }
+        | Op::Lock(_)
+        | Op::Unlock(_)
+        | Op::Push(_)
+        | Op::Submit { .. }
+        | Op::Queue(_)
+        | Op::Touch(_)
+        | Op::Yield
+        | Op::Spawn(_)
+        | Op::SetAffinity(_)
+        | Op::SetNice(_)
+        | Op::SetGroup(_)
+        | Op::Stamp(_)
+        | Op::Store { .. }
+        | Op::Load { .. }
+        | Op::Sample { .. }
+        | Op::Count { .. }
+        | Op::CountCpu(_) => false,
     })
 }
 

@@ -291,3 +291,22 @@ fn every_workload_and_machine_has_a_scenario_that_is_shipped() {
     assert!(own >= 1, "no scenario shows one's own workload");
     assert!(rtapp >= 1, "no scenario shows an rt-app file");
 }
+
+#[test]
+fn damaged_files_are_errors_or_scenarios_never_panics() {
+    let mut read = 0u32;
+    for (name, text) in shipped() {
+        for seed in 0..40 {
+            let damaged = ttwu_testing::damage(text.as_bytes(), seed);
+            let damaged = String::from_utf8_lossy(&damaged);
+            match Scenario::parse(&damaged, &Folder) {
+                Ok(scenario) => {
+                    read += 1;
+                    assert_eq!(scenario.workload.check(), Ok(()), "{name}, seed {seed}");
+                }
+                Err(error) => assert!(error.line >= 1 && !error.message.is_empty(), "{name}, seed {seed}"),
+            }
+        }
+    }
+    assert!(read > 0, "no damage was harmless: the test looks at errors of the first line only");
+}

@@ -215,3 +215,18 @@ fn hostile_files_are_refused() {
     let text = format!("{{\"tasks\": {{{}, \"t40\": {{\"instance\": 0, \"run\": 1}}}}}}", tasks.join(", "));
     assert!(fault(&text).ends_with("expected at most 100000 threads"));
 }
+
+#[test]
+fn a_damaged_file_is_an_error_or_a_workload_never_a_panic() {
+    let text = r#"{"global": {"duration": 2}, "tasks": {"a": {"instance": 2, "run": 20, "timer": {"ref": "unique", "period": 100}},
+        "b": {"phases": {"p": {"loop": 3, "cpus": [1], "run": 1, "sync": {"ref": "q", "mutex": "m"}, "barrier": "x"}}}}}"#;
+    let mut read = 0;
+    for seed in 0..500 {
+        let damaged = ttwu_testing::damage(text.as_bytes(), seed);
+        if let Ok(Imported { workload, .. }) = import(&String::from_utf8_lossy(&damaged), "test", &TWO) {
+            read += 1;
+            assert_eq!(workload.check(), Ok(()), "seed {seed}");
+        }
+    }
+    assert!(read > 0, "no damage was harmless");
+}
