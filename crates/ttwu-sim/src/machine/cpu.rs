@@ -36,10 +36,11 @@ pub(super) enum Arrival {
     /// The slice timer.
     Hrtick,
     /// Balance for all idle CPUs.
-    #[expect(dead_code, reason = "sent by the balancer to come")]
     Nohz,
-    /// Push the running task to another CPU.
+    /// Push the running task to another CPU, since it may not run here any more.
     Stop { to: u16 },
+    /// The same, for balance.
+    Active { to: u16 },
     /// For the world: a task starts.
     Start(u32),
     /// For the world: a request leaves the device.
@@ -90,6 +91,8 @@ pub(super) struct Cpu {
     pub(super) span_count: u8,
     /// When caches were last flushed by an idle state.
     pub(super) flushed_at: u64,
+    /// It was kicked to balance for all idle CPUs, and has not done so yet.
+    pub(super) kicked: bool,
     /// The run-queue lock is free from then on.
     pub(super) lock_free_at: u64,
     pub(super) accounted_ns: u64,
@@ -125,6 +128,7 @@ impl Cpu {
             span_at: 0,
             span_count: 0,
             flushed_at: 0,
+            kicked: false,
             lock_free_at: 0,
             accounted_ns: 0,
         }

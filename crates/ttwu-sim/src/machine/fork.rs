@@ -6,7 +6,7 @@ use super::stretch::Flow;
 use super::task::{Mode, NOBODY, Next, State, Who};
 use super::{Sim, cpu_id};
 use crate::{Cost, End};
-use ttwu_fair::{DequeueFlags, TaskAttributes, WakeupCheck};
+use ttwu_fair::{TaskAttributes, WakeupCheck};
 use ttwu_workload::{GroupRef, Slot, Until};
 
 impl Sim<'_> {
@@ -160,13 +160,7 @@ impl Sim<'_> {
             return;
         }
         let (id, now) = (state.id, self.now);
-        // The stopper runs in its place for an instant: the CPU then chooses among the others.
-        self.fair.switch(cpu_id(cpu), None, now);
-        self.trace_switch(cpu, task, NOBODY, Why::Preempted);
-        self.account_out(cpu, task, Why::Preempted);
-        self.cpus[cpu].curr = NOBODY;
-        self.tasks[task as usize].on_cpu = false;
-        self.event(3, cpu, NOBODY);
+        self.stop_running(cpu, task);
         self.fair.detach_task(id, now);
         self.trace_migrate(cpu, task, cpu, to);
         self.event(6, to, task);
@@ -177,6 +171,5 @@ impl Sim<'_> {
         self.fair.attach_task(cpu_id(to), id, now);
         self.check_preempt_row(to, task, cpu, WakeupCheck::default(), NOBODY);
         self.cpus[cpu].need_resched = Some(ttwu_fair::Resched::Full);
-        let _ = DequeueFlags::default();
     }
 }

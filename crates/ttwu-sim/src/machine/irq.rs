@@ -40,7 +40,7 @@ impl Sim<'_> {
             Arrival::Timer(_) => self.costs.get(Cost::TimerHandler),
             Arrival::Device(_) => self.costs.get(Cost::DeviceHandler),
             Arrival::Tick => self.costs.get(Cost::Tick),
-            Arrival::Stop { .. } => self.costs.get(Cost::AffinityMove),
+            Arrival::Stop { .. } | Arrival::Active { .. } => self.costs.get(Cost::AffinityMove),
             Arrival::Start(_) | Arrival::Served(_) | Arrival::Frequency | Arrival::End => {
                 unreachable!("{what:?} is for the world")
             }
@@ -88,6 +88,11 @@ impl Sim<'_> {
                 self.exec(who).next = Next::IrqOut;
                 Flow::Go
             }
+            Arrival::Active { to } => {
+                self.active_balance(cpu, usize::from(to));
+                self.exec(who).next = Next::IrqOut;
+                Flow::Go
+            }
             Arrival::Start(_) | Arrival::Served(_) | Arrival::Frequency | Arrival::End => {
                 unreachable!("for the world")
             }
@@ -127,6 +132,7 @@ impl Sim<'_> {
             | Arrival::Hrtick
             | Arrival::Nohz
             | Arrival::Stop { .. }
+            | Arrival::Active { .. }
             | Arrival::Start(_)
             | Arrival::Served(_)
             | Arrival::Frequency
@@ -163,7 +169,7 @@ const fn irq_number(what: Arrival) -> u32 {
         Arrival::Tick => 3,
         Arrival::Hrtick => 4,
         Arrival::Nohz => 5,
-        Arrival::Stop { .. } => 6,
+        Arrival::Stop { .. } | Arrival::Active { .. } => 6,
         Arrival::Start(_) | Arrival::Served(_) | Arrival::Frequency | Arrival::End => 7,
     }
 }

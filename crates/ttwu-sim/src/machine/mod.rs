@@ -25,6 +25,8 @@ mod wake;
 mod work;
 
 #[cfg(test)]
+mod law_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::rng::Rng;
@@ -34,8 +36,9 @@ use cpu::{Arrival, Context, Cpu};
 pub(crate) use idle::State as IdleState;
 use objects::{InFlight, Object};
 use queue::{Class, EventQueue};
+use std::rc::Rc;
 use task::{NOBODY, State, Task};
-use ttwu_fair::{Fair, GroupId, Machine, Rule, ScanCost, ScanEnd};
+use ttwu_fair::{BalanceState, Fair, GroupId, Machine, Rule, ScanEnd};
 use ttwu_model::{CpuId, CpuSet, Level};
 use ttwu_workload::{ObjectId, TaskRef, Until};
 
@@ -73,7 +76,7 @@ struct Sim<'s> {
     tick_ns: u64,
     queue: EventQueue<Arrival>,
     code: Code,
-    machine: Machine,
+    machine: Rc<Machine>,
     fair: Fair,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
@@ -92,10 +95,9 @@ struct Sim<'s> {
     pools: Vec<work::Pool>,
     in_flight: Vec<InFlight>,
     free_flights: Vec<u32>,
-    scan: Vec<ScanCost>,
-    /// By LLC (first CPU): is there a core of which all threads are idle?
-    idle_cores: Vec<bool>,
-    nr_idle_scan: Vec<u32>,
+    /// What balancing keeps; out while a pass is made.
+    balance: Option<Box<BalanceState>>,
+    overloaded_in_pass: bool,
     /// Row by row: how near two CPUs are.
     levels: Vec<Level>,
     siblings: Vec<Vec<u16>>,
@@ -206,7 +208,8 @@ impl Sim<'_> {
             | Arrival::Tick
             | Arrival::Hrtick
             | Arrival::Nohz
-            | Arrival::Stop { .. } => unreachable!("{what:?} is for a CPU"),
+            | Arrival::Stop { .. }
+            | Arrival::Active { .. } => unreachable!("{what:?} is for a CPU"),
         }
     }
 

@@ -109,8 +109,9 @@ impl Sim<'_> {
         let mut next = self.fair.pick_next(id, now);
         let mut extra = 0;
         if next.is_none() {
-            extra = self.newidle(cpu);
-            if extra > 0 {
+            let (found, ns) = self.newidle(cpu);
+            extra = ns;
+            if found {
                 next = self.fair.pick_next(id, now);
             }
         }
@@ -143,10 +144,17 @@ impl Sim<'_> {
         let now = self.now;
         self.event(3, cpu, next);
         self.trace_switch(cpu, prev, next, why);
+        self.cpus[cpu].curr = next;
         let mut same = true;
         if prev != NOBODY {
             self.account_out(cpu, prev, why);
             self.cpus[cpu].leaving = prev;
+        }
+        if next == NOBODY {
+            self.idle_begins(cpu);
+        }
+        if prev == NOBODY && self.scenario.policy.kernel() >= ttwu_fair::Kernel::V7_2 {
+            self.idle_ends(cpu);
         }
         if next != NOBODY {
             same = prev == NOBODY
@@ -158,7 +166,6 @@ impl Sim<'_> {
                 self.queue.set(cpu, Class::Tick, at);
             }
         }
-        self.cpus[cpu].curr = next;
         self.cpus[cpu].context = Context::Switch;
         ns += self.costs.get(if same { Cost::SwitchSame } else { Cost::SwitchOther });
         debug_assert!(now >= self.cpus[cpu].from);

@@ -9,7 +9,7 @@ use super::tracer::Tracer;
 use super::{BOOT, Sim, cpu_id, idle};
 use crate::rng::Rng;
 use crate::{Counters, MeterValue, Options, Scenario, Switch};
-use ttwu_fair::{Fair, Flips, GroupId, Machine, Rule, ScanCost, TaskAttributes, TaskPolicy};
+use ttwu_fair::{Fair, Flips, GroupId, Machine, Rule, TaskAttributes, TaskPolicy};
 use ttwu_model::{CpuId, CpuSet, Level};
 use ttwu_workload::{MeterKind, ObjectKind, Start, TaskSpec, Until};
 
@@ -32,7 +32,7 @@ impl<'s> Sim<'s> {
         let workload = &scenario.workload;
         let topology = &scenario.topology;
         let count = topology.cpu_bound();
-        let machine = Machine::new(topology, &scenario.policy);
+        let machine = std::rc::Rc::new(Machine::new(topology, &scenario.policy));
         let mut code = Code::default();
         let worker_code = code.add(&[]);
         let programs: Vec<u32> = workload.programs.iter().map(|program| code.add(&program.ops)).collect();
@@ -80,9 +80,8 @@ impl<'s> Sim<'s> {
             pools: Vec::new(),
             in_flight: Vec::new(),
             free_flights: Vec::new(),
-            scan: vec![ScanCost::BOOT; count],
-            idle_cores: vec![true; count],
-            nr_idle_scan: vec![0; count],
+            balance: None,
+            overloaded_in_pass: false,
             levels: levels(scenario, count),
             siblings: siblings(&machine, scenario, count),
             idle_exit_ns: idle_states.iter().map(|state| state.exit_ns).collect(),
@@ -113,6 +112,7 @@ impl<'s> Sim<'s> {
             fair,
         };
         sim.add_cpus();
+        sim.balance = Some(Box::new(sim.boot_balance()));
         sim.add_tasks(&programs);
         sim.add_noise();
         sim.add_world();
@@ -130,8 +130,6 @@ impl<'s> Sim<'s> {
                 self.cpus[cpu].spans = [span; 8];
                 self.cpus[cpu].span_count = 8;
             }
-            let llc = self.machine.domains().llc_id(id).index();
-            self.nr_idle_scan[llc] = self.machine.domains().llc_size(id);
         }
     }
 

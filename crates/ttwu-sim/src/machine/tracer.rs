@@ -298,7 +298,7 @@ impl Sim<'_> {
         let kind = match what {
             Arrival::Reschedule => vector(trace.reschedule, enters),
             Arrival::Call => vector(trace.call, enters),
-            Arrival::Stop { .. } => vector(trace.stop, enters),
+            Arrival::Stop { .. } | Arrival::Active { .. } => vector(trace.stop, enters),
             Arrival::Nohz => vector(trace.reschedule, enters),
             Arrival::Tick | Arrival::Timer(_) | Arrival::Hrtick if !enters => return,
             Arrival::Tick => EventKind::TimerExpire { function: trace.tick },

@@ -3,7 +3,9 @@
 use super::cpu::Cpu;
 use super::task::NOBODY;
 use std::cell::RefCell;
-use ttwu_fair::{CpuStats, EntityId, Fair, Kernel, Machine, ScanCost, SlowView, TaskLoad, View};
+use ttwu_fair::{
+    BalanceState, CpuStats, EntityId, Fair, Kernel, Machine, ScanCost, SlowView, TaskLoad, View,
+};
 use ttwu_model::{CpuId, SgcId};
 
 /// Read by both paths.
@@ -27,9 +29,7 @@ impl Shared<'_> {
 pub(super) struct Fast<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) waker: Option<EntityId>,
-    pub(super) scan: &'a mut [ScanCost],
-    pub(super) idle_cores: &'a mut [bool],
-    pub(super) nr_idle_scan: &'a [u32],
+    pub(super) state: &'a mut BalanceState,
     pub(super) scan_cpu_ns: u64,
 }
 
@@ -67,19 +67,19 @@ impl View for Fast<'_> {
     }
 
     fn has_idle_cores(&mut self, cpu: CpuId) -> bool {
-        self.idle_cores[self.shared.machine.domains().llc_id(cpu).index()]
+        self.state.llc(self.shared.machine, cpu).has_idle_cores
     }
 
     fn clear_idle_cores(&mut self, cpu: CpuId) {
-        self.idle_cores[self.shared.machine.domains().llc_id(cpu).index()] = false;
+        self.state.llc(self.shared.machine, cpu).has_idle_cores = false;
     }
 
     fn nr_idle_scan(&mut self, cpu: CpuId) -> u32 {
-        self.nr_idle_scan[self.shared.machine.domains().llc_id(cpu).index()]
+        self.state.llc(self.shared.machine, cpu).nr_idle_scan
     }
 
     fn scan_cost(&mut self, cpu: CpuId) -> &mut ScanCost {
-        &mut self.scan[cpu.index()]
+        &mut self.state.cpu(cpu).scan
     }
 
     fn scan_ns(&mut self, inspected: u32) -> u64 {
@@ -91,6 +91,8 @@ impl View for Fast<'_> {
 pub(super) struct Slow<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) kernel: Kernel,
+    /// For forks: which groups affinity keeps uneven.
+    pub(super) state: Option<BalanceState>,
 }
 
 impl SlowView for Slow<'_> {
@@ -121,8 +123,8 @@ impl SlowView for Slow<'_> {
         }
     }
 
-    fn imbalanced(&mut self, _group: SgcId) -> bool {
-        false
+    fn imbalanced(&mut self, group: SgcId) -> bool {
+        self.state.as_ref().is_some_and(|state| state.is_imbalanced(group))
     }
 
     fn available_idle(&mut self, cpu: CpuId) -> bool {

@@ -270,7 +270,8 @@ impl Sim<'_> {
             stopper: false,
         };
         let wakee = self.tasks[task as usize].id;
-        let Self { scenario, machine, fair, cpus, scan, idle_cores, nr_idle_scan, now, .. } = self;
+        let Self { scenario, machine, fair, cpus, balance, now, .. } = self;
+        let state = balance.as_deref_mut().expect("no pass is under way");
         let shared = Shared {
             fair: std::cell::RefCell::new(fair),
             cpus,
@@ -279,7 +280,7 @@ impl Sim<'_> {
             now: *now,
             idle_exit_ns: &[],
         };
-        let mut view = Fast { shared: &shared, waker: None, scan, idle_cores, nr_idle_scan, scan_cpu_ns: 0 };
+        let mut view = Fast { shared: &shared, waker: None, state, scan_cpu_ns: 0 };
         queue_on_wake_list(&scenario.policy, machine, &query, &mut view)
     }
 
@@ -308,7 +309,9 @@ impl Sim<'_> {
             }
         };
         let scan_cpu_ns = self.costs.get(Cost::ScanCpu);
-        let Self { scenario, machine, fair, cpus, tasks, scan, idle_cores, nr_idle_scan, masks, .. } = self;
+        let Self { scenario, machine, fair, cpus, tasks, balance, masks, .. } = self;
+        let state = balance.as_deref_mut().expect("no pass is under way");
+        let copy = fork.then(|| state.clone());
         let wakee = &mut tasks[task as usize];
         let wakeup = ttwu_fair::Wakeup {
             kind: if fork { Kind::Fork } else { Kind::Wakeup },
@@ -340,8 +343,8 @@ impl Sim<'_> {
             now: self.now,
             idle_exit_ns: &self.idle_exit_ns,
         };
-        let mut view = Fast { shared: &shared, waker, scan, idle_cores, nr_idle_scan, scan_cpu_ns };
-        let mut slow = Slow { shared: &shared, kernel: scenario.policy.kernel() };
+        let mut view = Fast { shared: &shared, waker, state, scan_cpu_ns };
+        let mut slow = Slow { shared: &shared, kernel: scenario.policy.kernel(), state: copy };
         let answer =
             place(&scenario.policy, machine, &wakeup, &mut memory, &mut view, &mut slow, &mut |_| {});
         wakee.recent = recent;
@@ -464,6 +467,9 @@ impl Sim<'_> {
         self.trace_wakeup(by, cpu, task, check.fork);
         let ns = self.check_preempt_row(cpu, task, by, check, row);
         self.queue_grew(cpu);
+        if self.scenario.policy.kernel() < ttwu_fair::Kernel::V7_2 {
+            self.idle_ends(cpu);
+        }
         ns
     }
 

@@ -1,0 +1,219 @@
+//! Physics: each law as a test that moves and a twin that must not.
+
+use super::tests::{quiet, scenario};
+use crate::{Governor, MeterValue, Outcome, PreemptionModel, Scenario, Switch};
+use ttwu_workload::{Builder, Dist, ObjectKind, Op, Slot, Start, StreamKind, Times, Until, Workload};
+
+const MS: u64 = 1_000_000;
+
+/// Two tasks that pass a byte to and fro, so many times.
+fn ping_pong(rounds: u64) -> Workload {
+    let mut builder = Builder::new("ping-pong");
+    let pipe = |builder: &mut Builder, name| {
+        builder.object(name, ObjectKind::Stream(StreamKind::Pipe { pages: 16 }))
+    };
+    let (a, b) = (pipe(&mut builder, "a"), pipe(&mut builder, "b"));
+    for (name, read_first) in [("ping", false), ("pong", true)] {
+        let write = |to| Op::Write { to: Slot::Fixed(to), bytes: 1 };
+        let read = |from| Op::Read { from: Slot::Fixed(from), bytes: 1 };
+        let body = if read_first { vec![read(a), write(b)] } else { vec![write(a), read(b)] };
+        let program = builder.program(vec![Op::Repeat { times: Times::Count(rounds), counter: None, body }]);
+        builder.task(name, program, Start::At(0));
+    }
+    builder.finish()
+}
+
+/// So many tasks that compute for so long, with a working set.
+fn hogs(count: u32, ns: u64, working_set_bytes: u64) -> Workload {
+    let mut builder = Builder::new("hogs");
+    let program = builder.program(vec![Op::Run(Dist::constant(ns))]);
+    for _ in 0..count {
+        let task = builder.task("hog", program, Start::At(0));
+        builder.task_mut(task).working_set_bytes = working_set_bytes;
+    }
+    builder.finish()
+}
+
+fn with(workload: Workload, topology: &str, policy: &str) -> Scenario {
+    Scenario { workload, ..scenario("pipe:loop=1", topology, policy) }
+}
+
+fn runtime(outcome: &Outcome, name: &str) -> u64 {
+    outcome.counters.tasks[name].runtime_ns
+}
+
+const TWO_CPUS: &str = "1 socket x 2 cores";
+const ONE_CPU: &str = "1 socket x 1 core";
+
+#[test]
+fn the_wake_list_gains_by_the_remote_enqueue_and_nothing_else() {
+    let time = |list: &str, remote: u64| {
+        let mut scenario = with(ping_pong(2000), TWO_CPUS, &format!("linux-6.6 wake_list={list}"));
+        // Deep idle states would hide a microsecond.
+        scenario.settings.idle.deepest = Some(1);
+        scenario.costs.set("enqueue_remote_ns", remote).unwrap();
+        quiet(&scenario).sim_ns
+    };
+    let gain = |remote| time("never", remote).saturating_sub(time("always", remote));
+    assert!(gain(1000) > gain(700) && gain(700) > 0, "{} {}", gain(1000), gain(700));
+    // The twin: where queueing remotely costs what pushing and queueing locally do, nothing is gained.
+    assert_eq!(gain(400), 0);
+}
+
+#[test]
+fn without_ipi_cost_polling_gains_little() {
+    let time = |monitors: u64, ipi: u64| {
+        let mut scenario = with(ping_pong(2000), TWO_CPUS, "linux-6.6");
+        scenario.settings.idle.governor = Governor::Fixed(1);
+        scenario.costs.set("idle_monitors", monitors).unwrap();
+        for cost in ["ipi_send_ns", "ipi_delivery_ns", "irq_entry_ns", "irq_exit_ns"] {
+            scenario.costs.scale(cost, ipi, 1).unwrap();
+        }
+        // What the flag costs instead.
+        scenario.costs.set("monitor_wake_ns", 0).unwrap();
+        quiet(&scenario).sim_ns
+    };
+    assert!(time(0, 1) > time(99, 1) + 2000 * 1000, "{} {}", time(0, 1), time(99, 1));
+    assert_eq!(time(0, 0), time(99, 0));
+}
+
+#[test]
+fn on_one_cpu_all_placements_are_equal() {
+    let run = |policy: &str| {
+        let mut scenario = scenario("hackbench:groups=1,fds=4,loops=20", ONE_CPU, policy);
+        scenario.until_ns = 1000 * MS;
+        quiet(&scenario)
+    };
+    let base = run("linux-5.15");
+    for change in ["wake_affine_idle=dirty", "wake_list=never", "-WA_WEIGHT", "kthread_stacking=off"] {
+        assert_eq!(run(&format!("linux-5.15 {change}")).digest, base.digest, "{change}");
+    }
+    // The twin: what decides on one CPU does change the run.
+    assert_ne!(run("linux-5.15 -WAKEUP_PREEMPTION").digest, base.digest);
+}
+
+#[test]
+fn moves_cost_what_the_caches_cost() {
+    let time = |topology: &str, working_set: u64| {
+        let scenario = with(hogs(5, 200 * MS, working_set), topology, "linux-6.6");
+        let outcome = quiet(&scenario);
+        (outcome.counters.migrations(), outcome.counters.refill_ns)
+    };
+    let (moves, refill) = time("1 socket x 4 cores", 64 << 10);
+    assert!(moves > 0 && refill > 0, "{moves} moves, {refill} ns");
+    let (moves, refill) = time("1 socket x 4 cores", 0);
+    assert!(moves > 0);
+    assert_eq!(refill, 0);
+    assert_eq!(time(ONE_CPU, 64 << 10), (0, 0));
+}
+
+#[test]
+fn a_faster_tick_preempts_more_finely() {
+    let longest = |policy: &str| {
+        let outcome = quiet(&with(hogs(3, 200 * MS, 0), ONE_CPU, policy));
+        outcome.counters.preempt_tick
+    };
+    let (slow, fast) = (longest("linux-6.1 hz=250"), longest("linux-6.1 hz=1000"));
+    assert!(fast > slow, "{slow} {fast}");
+    // The twin: alone on its CPU a task is never preempted, whatever the tick.
+    for hz in [250, 1000] {
+        let alone = quiet(&with(hogs(1, 200 * MS, 0), ONE_CPU, &format!("linux-6.1 hz={hz}")));
+        assert_eq!(alone.counters.preempt_tick, 0);
+    }
+}
+
+#[test]
+fn lag_placement_gives_the_always_running_two_thirds() {
+    let share = |policy: &str| {
+        let mut builder = Builder::new("67/33");
+        let hog = builder.program(vec![Op::Repeat {
+            times: Times::Forever,
+            counter: None,
+            body: vec![Op::Run(Dist::constant(10 * MS))],
+        }]);
+        let half = builder.program(vec![Op::Repeat {
+            times: Times::Forever,
+            counter: None,
+            body: vec![Op::Run(Dist::constant(2 * MS)), Op::Sleep(Dist::constant(2 * MS))],
+        }]);
+        builder.task("hog", hog, Start::At(0));
+        builder.task("half", half, Start::At(0));
+        builder.until(Until::Time(10_000 * MS));
+        let mut scenario = with(builder.finish(), ONE_CPU, policy);
+        scenario.until_ns = 10_000 * MS;
+        let outcome = quiet(&scenario);
+        runtime(&outcome, "hog") * 100 / (runtime(&outcome, "hog") + runtime(&outcome, "half"))
+    };
+    let eevdf = share("linux-6.6");
+    assert!((63..=70).contains(&eevdf), "EEVDF gives the hog {eevdf} %");
+    let cfs = share("linux-6.1");
+    assert!((48..=60).contains(&cfs), "CFS gives the hog {cfs} %");
+}
+
+#[test]
+fn busy_siblings_slow_each_other() {
+    let time = |topology: &str, hogs_count: u32| {
+        let mut scenario = with(hogs(hogs_count, 100 * MS, 0), topology, "linux-6.6");
+        scenario.settings.preemption = PreemptionModel::None;
+        quiet(&scenario).sim_ns
+    };
+    let (one, two) = (time("1 socket x 1 core x 2 threads", 1), time("1 socket x 1 core x 2 threads", 2));
+    // A core with both threads busy does 1.5 times the work of one: each takes 4/3 of the time.
+    assert!(two * 100 / one >= 131 && two * 100 / one <= 135, "{one} {two}");
+    // The twin: on two cores neither feels the other.
+    assert!(time(TWO_CPUS, 2).abs_diff(time(TWO_CPUS, 1)) < MS);
+}
+
+#[test]
+fn the_lock_of_a_sockets_sleepers_makes_a_convoy() {
+    let waits = |lock: Switch| {
+        let mut scenario = scenario("hackbench:groups=1,loops=50", "1 socket x 64 cores", "linux-5.19");
+        scenario.settings.wait_queue_lock = lock;
+        quiet(&scenario).counters.wait_queue_lock_waits
+    };
+    assert!(waits(Switch::On) > 100);
+    assert_eq!(waits(Switch::Off), 0);
+}
+
+#[test]
+fn a_slow_memory_costs_only_where_it_is_far() {
+    let time = |node: u16, cpus: &str| {
+        let mut scenario = with(hogs(1, 100 * MS, 0), "oracle-b", "linux-6.6");
+        scenario.settings.memory = crate::MemoryPlacement::Node(ttwu_model::NodeId::new(node));
+        scenario.settings.allowed = Some(ttwu_model::CpuSet::parse_list(cpus).unwrap());
+        quiet(&scenario).sim_ns
+    };
+    let (near, far) = (time(0, "0-3"), time(0, "4-7"));
+    assert!(far * 100 / near >= 120 && far * 100 / near <= 130, "{near} {far}");
+    assert_eq!(time(1, "4-7") / MS, near / MS);
+}
+
+#[test]
+fn time_is_conserved() {
+    for workload in ["hackbench:groups=1,fds=4,loops=20", "schbench-a:message-threads=1,threads=4", "dbench"]
+    {
+        let scenario = scenario(workload, "oracle-d", "linux-6.12");
+        let outcome = quiet(&scenario);
+        let cpus = scenario.topology.online().len() as u64;
+        assert!(outcome.counters.busy_ns <= outcome.sim_ns * cpus);
+        assert!(outcome.counters.task_ns <= outcome.counters.busy_ns + MS);
+        let sum: u64 = outcome.counters.tasks.values().map(|task| task.runtime_ns).sum();
+        assert_eq!(sum, outcome.counters.task_ns, "{workload}");
+    }
+}
+
+#[test]
+fn a_device_interrupts_where_it_is_told_to() {
+    let scenario = scenario("dmatest", "xeon-3204x2", "linux-5.15");
+    let outcome = quiet(&scenario);
+    assert!(outcome.counters.interrupts >= 1000, "{}", outcome.counters.interrupts);
+    let counted = outcome
+        .meters
+        .iter()
+        .map(|meter| match meter {
+            MeterValue::Cpus(counts) => counts.iter().sum(),
+            MeterValue::Samples(_) | MeterValue::Count(_) | MeterValue::Seconds(_) => 0u64,
+        })
+        .max();
+    assert_eq!(counted, Some(1000));
+}
