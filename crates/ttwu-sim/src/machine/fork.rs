@@ -10,10 +10,13 @@ use ttwu_fair::{TaskAttributes, WakeupCheck};
 use ttwu_workload::{GroupRef, Slot, Until};
 
 impl Sim<'_> {
-    /// A task starts, forked by a shell that is no part of the workload and costs nothing: it sits on the task's first allowed
-    /// CPU.
+    /// A task starts, forked by a shell that is no part of the workload and costs nothing. The shell sits on a CPU that the seed
+    /// chose; where the task may not run there, it counts as forked on its first allowed CPU.
     pub(super) fn start(&mut self, task: u32) {
-        let shell = self.allowed(task).lowest().expect("a task may run somewhere").index();
+        let mut shell = self.shell;
+        if !self.allowed(task).contains(cpu_id(shell)) {
+            shell = self.allowed(task).lowest().expect("a task may run somewhere").index();
+        }
         self.begin_fork(task, shell);
         self.to_start -= usize::from(self.tasks[task as usize].spec != NOBODY);
         let who = Who::Irq(shell as u16);

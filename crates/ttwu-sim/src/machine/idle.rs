@@ -57,7 +57,7 @@ impl Sim<'_> {
     ///
     /// Models: menu_select() in outline, v5.5–v7.2: the next timer, or the mean of the last eight spans without outliers if they
     /// agree. DEVIATION: without the correction factors by bucket, and without the latency limits of PM QoS.
-    fn choose_state(&self, cpu: usize) -> u8 {
+    pub(super) fn choose_state(&self, cpu: usize) -> u8 {
         let settings = &self.scenario.settings.idle;
         let deepest = (self.idle_states.len() - 1) as u8;
         let limit = settings.deepest.unwrap_or(deepest).min(deepest);
@@ -69,7 +69,9 @@ impl Sim<'_> {
                 let expected = self.typical_span(cpu).map_or(timer, |span| span.min(timer));
                 let fits = |state: &State| state.residency_ns <= expected;
                 let found = self.idle_states[..=usize::from(limit)].iter().rposition(fits);
-                found.unwrap_or(0) as u8
+                // It does not poll unless a timer is due at once.
+                let shallowest = self.idle_states.get(1).is_some_and(|first| first.residency_ns <= timer);
+                found.unwrap_or(0).max(usize::from(shallowest && limit > 0)) as u8
             }
         }
     }

@@ -28,6 +28,8 @@ mod work;
 mod law_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trace_tests;
 
 use crate::rng::Rng;
 use crate::{Control, Costs, Counters, End, MeterValue, Options, Outcome, Progress, Scenario, Starved};
@@ -112,6 +114,8 @@ struct Sim<'s> {
     events: u64,
     digest: u64,
     alive: usize,
+    /// Where what starts the tasks sits.
+    shell: usize,
     /// Starts that are still to come.
     to_start: usize,
     end: Option<End>,

@@ -97,6 +97,7 @@ impl<'s> Sim<'s> {
             digest: scenario.seed,
             alive: 0,
             to_start: 0,
+            shell: 0,
             end: None,
             starved: Vec::new(),
             worker_code,
@@ -271,10 +272,16 @@ impl<'s> Sim<'s> {
                 cpu.frequency = u64::from(frequency.min_permille);
             }
         }
+        self.shell = {
+            let all = self.scenario.topology.online().clone();
+            let mask = self.mask(&all);
+            let cpus: Vec<CpuId> = self.masks[mask as usize].iter().collect();
+            cpus[self.rng.below(cpus.len() as u64) as usize].index()
+        };
         for cpu in 0..world {
-            if self.cpus[cpu].present {
-                self.cpus[cpu].idle_state = 0;
-            }
+            // CPUs went idle one after another some time ago: which was last is for the seed to say.
+            self.cpus[cpu].idle_from = BOOT - 1 - self.rng.below(10_000_000);
+            self.cpus[cpu].idle_state = self.choose_state(cpu);
         }
     }
 }
