@@ -155,7 +155,7 @@ fn build(options: &Options, machine: &MachineInfo, builder: &mut Builder) -> Res
         let all = builder.object("all CPUs", ObjectKind::Cpus(CpuSet::first(machine.cpus as usize)));
         vec![Op::SetAffinity(fixed(only)), Op::SetAffinity(fixed(all))]
     });
-    let threads = (0..options.count("threads_per_chan"))
+    let threads: Vec<DmatestThread> = (0..options.count("threads_per_chan"))
         .map(|number| {
             let iteration = builder.meter(format!("iteration {number}"), MeterKind::Samples);
             let cpus = builder.meter(format!("cpus {number}"), MeterKind::Cpus);
@@ -172,7 +172,10 @@ fn build(options: &Options, machine: &MachineInfo, builder: &mut Builder) -> Res
             DmatestThread { task, iteration, cpus }
         })
         .collect();
-    builder.until(Until::AllExit);
+    // `modprobe dmatest run=1 wait=1` waits for its threads; the run ends with it whatever else runs beside.
+    let waiting = builder.program(threads.iter().map(|thread| Op::Join(thread.task)).collect());
+    let modprobe = builder.task("modprobe", waiting, Start::At(0));
+    builder.until(Until::Exit(modprobe));
     let iterations = options.integer("iterations");
     Ok(Bench::Dmatest(Dmatest {
         channel: "dma0chan0".to_owned(),

@@ -259,6 +259,12 @@ fn dmatest_fills_and_verifies_whole_buffers() {
     let Bench::Dmatest(bench) = &random.bench else { panic!() };
     assert_eq!((bench.transfer_bytes, bench.threads.len()), (None, 4));
     assert_eq!(count(&random, 3, |op| matches!(op, Op::CountCpu(_))), 1000);
+    // Background that never ends must not keep the run from ending.
+    let beside = parse("dmatest:threads_per_chan=4 & noise");
+    assert_eq!(
+        (beside.until, count(&beside, 4, |op| matches!(op, Op::Join(_)))),
+        (Until::Exit(crate::TaskRef(4)), 4)
+    );
 }
 
 #[test]
