@@ -106,8 +106,13 @@ fn cfs_tick(queue: &mut CfsRq, e: &Entities, rules: &QueueRules, curr: EntityId,
 /// Models: hrtick_start_fair(), v7.2.
 #[must_use]
 pub fn hrtick_ns(queue: &CfsRq, e: &Entities, rules: &QueueRules) -> Option<u64> {
+    if queue.nr_queued() <= 1 { None } else { until_deadline_ns(queue, e, rules) }
+}
+
+/// [`hrtick_ns`] where others of the CPU wait, be it in other queues.
+pub(crate) fn until_deadline_ns(queue: &CfsRq, e: &Entities, rules: &QueueRules) -> Option<u64> {
     let curr = queue.curr.filter(|&id| e[id].on_rq)?;
-    if !rules.has(Feature::Hrtick) || rules.kernel < Kernel::V7_2 || queue.nr_queued() <= 1 {
+    if !rules.has(Feature::Hrtick) || rules.kernel < Kernel::V7_2 {
         return None;
     }
     let left = e[curr].deadline.wrapping_sub(e[curr].vruntime) as i64;

@@ -2,10 +2,10 @@
 
 use super::{Extra, Fair, NONE, TaskAttributes, some};
 use crate::mutation::{Mutation, broken};
-use crate::tick::tick_accounted;
+use crate::tick::{tick_accounted, until_deadline_ns};
 use crate::{
     CfsRq, DequeueFlags, Dequeued, EnqueueFlags, EntityId, Feature, Kernel, LoadWeight, Resched, SwitchIn,
-    TaskPolicy, TickReason, TickVerdict, hrtick_ns,
+    TaskPolicy, TickReason, TickVerdict,
 };
 use ttwu_model::CpuId;
 
@@ -501,13 +501,16 @@ impl Fair {
 
     /// When the slice timer is to expire, ns from now; `None`: it is not started.
     ///
-    /// DEVIATION: inside groups the task's own level alone is looked at.
+    /// Inside groups it is the deadline of the task's own level that counts.
     ///
     /// Models: hrtick_start_fair(), v7.2.
     #[must_use]
     pub fn hrtick(&self, cpu: CpuId) -> Option<u64> {
         let id = self.curr(cpu)?;
-        hrtick_ns(&self.q[self.queue_of(id)].cfs, &self.e, &self.rules)
+        if self.q[cpu.index()].h_nr_queued <= 1 {
+            return None;
+        }
+        until_deadline_ns(&self.q[self.queue_of(id)].cfs, &self.e, &self.rules)
     }
 
     /// Accounts the running task of `cpu`; its slice may end by that.

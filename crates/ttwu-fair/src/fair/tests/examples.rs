@@ -502,3 +502,18 @@ fn a_group_alone_is_no_different_from_none() {
         assert_eq!(run_times(true), run_times(false), "{policy}");
     }
 }
+
+#[test]
+fn the_slice_timer_runs_for_a_lone_task_of_a_group_that_others_wait_for() {
+    let mut world = World::new("linux-7.2", 8);
+    let group = world.fair.add_group(GroupId::ROOT, 1024);
+    let inside = world.spawn(CPU0, 0, group);
+    world.fair.set_next(CPU0, inside, world.now, SwitchIn::Picked);
+    assert_eq!(world.fair.hrtick(CPU0), None, "alone");
+    world.spawn(CPU0, 0, GroupId::ROOT);
+    // A new task's first request is half a slice.
+    assert_eq!(world.fair.hrtick(CPU0), Some(1_400_000));
+    world.now += 400_000;
+    world.fair.update_curr(CPU0, world.now);
+    assert_eq!(world.fair.hrtick(CPU0), Some(1_000_000));
+}
