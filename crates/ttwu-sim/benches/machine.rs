@@ -4,7 +4,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use ttwu_fair::Policy;
 use ttwu_model::Topology;
-use ttwu_sim::{Costs, Options, Scenario, Settings, run};
+use ttwu_sim::{Costs, Options, Scenario, Settings, Switch, run};
 use ttwu_workload::{MachineInfo, Workload};
 
 fn main() {
@@ -51,5 +51,6 @@ fn traced(bencher: Bencher<'_, '_>, case: usize) {
     let scenario = scenario(workload, topology, ms);
     let events = run(&scenario, &mut Options::quiet()).events;
     let counter = ItemsCount::new(events);
-    bencher.counter(counter).bench(|| run(&scenario, &mut Options::traced()).digest);
+    let options = || Options { decisions: Switch::Off, ..Options::traced() };
+    bencher.counter(counter).bench(|| run(&scenario, &mut options()).digest);
 }

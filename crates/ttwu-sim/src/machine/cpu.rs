@@ -86,6 +86,7 @@ pub(super) struct Cpu {
     pub(super) busy_at_sample: u64,
     pub(super) idle_state: u8,
     pub(super) idle_from: u64,
+    /// The last idle spans, us.
     pub(super) spans: [u64; 8],
     pub(super) span_at: u8,
     pub(super) span_count: u8,

@@ -87,7 +87,7 @@ impl Sim<'_> {
         }
         let mut ceiling = u64::MAX;
         loop {
-            let kept = || this.spans.iter().map(|&span| span / 1000).filter(|&us| us <= ceiling);
+            let kept = || this.spans.iter().copied().filter(|&us| us <= ceiling);
             let n = kept().count() as u64;
             if n == 0 {
                 return None;
@@ -113,7 +113,7 @@ impl Sim<'_> {
         let this = &mut self.cpus[cpu];
         debug_assert_eq!(this.context, Context::Idle);
         let span = now - this.idle_from;
-        this.spans[usize::from(this.span_at)] = span;
+        this.spans[usize::from(this.span_at)] = span / 1000;
         this.span_at = (this.span_at + 1) % 8;
         this.span_count = (this.span_count + 1).min(8);
         this.context = Context::IdleExit;

@@ -218,3 +218,17 @@ fn a_device_interrupts_where_it_is_told_to() {
         .max();
     assert_eq!(counted, Some(1000));
 }
+
+#[test]
+fn numactl_confines_tasks_and_not_the_kernels_threads() {
+    let mut scenario = scenario("massive_intr:nproc=4", "oracle-b", "linux-6.6");
+    scenario.settings.allowed = Some(ttwu_model::CpuSet::parse_list("0-1").unwrap());
+    scenario.until_ns = 200 * MS;
+    let trace = crate::run(&scenario, &mut crate::Options::traced()).trace.unwrap();
+    let used = |event: &ttwu_model::Event| match event.kind {
+        ttwu_model::EventKind::Switch { next, .. } if !next.is_idle() => Some(event.cpu.number()),
+        _ => None,
+    };
+    let cpus: std::collections::BTreeSet<u16> = trace.events().iter().filter_map(used).collect();
+    assert_eq!(cpus.into_iter().collect::<Vec<_>>(), [0, 1]);
+}

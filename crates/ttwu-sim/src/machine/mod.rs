@@ -103,6 +103,8 @@ struct Sim<'s> {
     /// Row by row: how near two CPUs are.
     levels: Vec<Level>,
     siblings: Vec<Vec<u16>>,
+    /// Speed of a thread, in thousandths, by how many threads of its core are busy.
+    smt_speed: Vec<u64>,
     idle_states: Vec<idle::State>,
     monitors: u8,
     rng: Rng,

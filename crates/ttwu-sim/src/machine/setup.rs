@@ -84,6 +84,7 @@ impl<'s> Sim<'s> {
             overloaded_in_pass: false,
             levels: levels(scenario, count),
             siblings: siblings(&machine, scenario, count),
+            smt_speed: (0..=SMT_MAX).map(|busy| smt_speed(&costs, busy)).collect(),
             idle_exit_ns: idle_states.iter().map(|state| state.exit_ns).collect(),
             monitors: Self::monitored(&costs, scenario.settings.idle.polling),
             rng: Rng::new(scenario.seed, 1),
@@ -128,18 +129,24 @@ impl<'s> Sim<'s> {
             self.cpus[cpu].idle_from = BOOT;
             self.cpus[cpu].irq.regs = [0; 8];
             if let Some(span) = self.scenario.settings.idle.history_ns {
-                self.cpus[cpu].spans = [span; 8];
+                self.cpus[cpu].spans = [span / 1000; 8];
                 self.cpus[cpu].span_count = 8;
             }
         }
     }
 
+    /// The index of a mask as the kernel's threads have it: `numactl` does not reach them.
+    pub(super) fn kernel_mask(&mut self, set: &CpuSet) -> u32 {
+        let set = set.intersection(self.scenario.topology.online());
+        intern(&mut self.masks, &set)
+    }
+
     /// The index of a mask, with the scenario's own applied.
-    pub(super) fn mask(&mut self, set: &CpuSet) -> u32 {
+    fn mask(&mut self, set: &CpuSet) -> u32 {
         let mut set = set.intersection(self.scenario.topology.online());
         if let Some(allowed) = &self.scenario.settings.allowed {
             let both = set.intersection(allowed);
-            // Threads bound to a CPU outside stay bound to it, as kernel threads do.
+            // A task that is bound outside by its workload stays bound there.
             if !both.is_empty() {
                 set = both;
             }
@@ -154,7 +161,8 @@ impl<'s> Sim<'s> {
             self.links.extend(&spec.links);
             self.link_ranges.push((from, spec.links.len() as u32));
             let all = self.scenario.topology.online().clone();
-            let allowed = self.mask(spec.allowed.as_ref().unwrap_or(&all));
+            let wanted = spec.allowed.as_ref().unwrap_or(&all);
+            let allowed = if spec.kernel_thread { self.kernel_mask(wanted) } else { self.mask(wanted) };
             let new = NewTask {
                 name: spec.name.clone(),
                 attributes: attributes(spec),
@@ -323,6 +331,14 @@ fn siblings(machine: &Machine, scenario: &Scenario, count: usize) -> Vec<Vec<u16
         smt.filter(|&other| other.index() != cpu && online.contains(other)).map(CpuId::number).collect()
     };
     (0..count).map(of).collect()
+}
+
+/// Threads of a core that there can be.
+const SMT_MAX: u64 = 255;
+
+/// A core's throughput is shared evenly by its busy threads.
+fn smt_speed(costs: &crate::Costs, busy: u64) -> u64 {
+    if busy <= 1 { 1000 } else { (costs.get(crate::Cost::SmtThroughput) / busy).clamp(1, 1000) }
 }
 
 fn meters(scenario: &Scenario, count: usize) -> Vec<MeterValue> {

@@ -53,7 +53,9 @@ impl Sim<'_> {
         state.scaled = scaled;
         state.timed = true;
         state.speed = speed;
-        self.queue.set(cpu, Class::Step, now + left.div_ceil(speed));
+        // Most stretches run at full speed, where the divisor is known to the compiler.
+        let ns = if speed == 1000 { left.div_ceil(1000) } else { left.div_ceil(speed) };
+        self.queue.set(cpu, Class::Step, now + ns);
     }
 
     /// `who` watches something, without a known end.
@@ -112,10 +114,12 @@ impl Sim<'_> {
         if !siblings.is_empty() {
             let busy = siblings.iter().filter(|&&other| self.cpus[other as usize].busy).count() as u64;
             if busy > 0 {
-                speed = self.costs.get(Cost::SmtThroughput) / (busy + 1);
+                speed = self.smt_speed[(busy + 1) as usize];
             }
         }
-        speed = speed * state.frequency / 1000;
+        if state.frequency != 1000 {
+            speed = speed * state.frequency / 1000;
+        }
         if state.context == Context::Task
             && let MemoryPlacement::Node(node) = self.scenario.settings.memory
             && self.scenario.topology.node(super::cpu_id(cpu)).is_some_and(|here| here.id != node)

@@ -17,7 +17,7 @@ use ttwu_fair::{
     Affine, EnqueueFlags, Kind, Memory, Placement, ScanEnd, TaskPolicy, WakeListQuery, WakeupCheck, place,
     queue_on_wake_list,
 };
-use ttwu_model::{CpuId, Level};
+use ttwu_model::{CpuId, Level, SdFlags};
 
 impl Sim<'_> {
     /// `who` wakes the tasks in its wake-up's list, then `then` follows.
@@ -355,18 +355,30 @@ impl Sim<'_> {
                 self.tasks[curr as usize].recent = waker_recent;
             }
         }
-        self.count_placement(&answer, fork, this);
+        let prev = self.tasks[task as usize].cpu;
+        if !fork && answer.affine == Affine::NotTried && self.would_be_affine(this, usize::from(prev), task) {
+            self.counters.wide += 1;
+        }
+        self.count_placement(&answer, fork);
         Some(answer)
     }
 
-    fn count_placement(&mut self, answer: &Placement, fork: bool, this: usize) {
+    /// Would affinity have been asked, but for flips?
+    fn would_be_affine(&self, this: usize, prev: usize, task: u32) -> bool {
+        let mut domains = self.machine.domains().of(cpu_id(this)).iter();
+        self.allowed(task).contains(cpu_id(this))
+            && domains.any(|domain| {
+                domain.flags().contains(SdFlags::WAKE_AFFINE) && domain.span().contains(cpu_id(prev))
+            })
+    }
+
+    fn count_placement(&mut self, answer: &Placement, fork: bool) {
         if fork {
             return;
         }
         self.rules[answer.rule as usize] += 1;
         self.scan_ends[answer.scan as usize] += 1;
         self.counters.cpus_scanned += u64::from(answer.scanned);
-        let _ = this;
     }
 
     /// Writes the decision down.

@@ -199,7 +199,7 @@ impl Sim<'_> {
             return known as u32;
         }
         let mask = if bound { std::iter::once(cpu_id(cpu)).collect() } else { self.pod_span(cpu) };
-        let mask = self.mask(&mask);
+        let mask = self.kernel_mask(&mask);
         let number = self.pools.iter().filter(|pool| pool.bound == bound).count() as u32;
         self.pools.push(Pool {
             bound,
