@@ -10,7 +10,7 @@ use ttwu_fair::{TaskAttributes, WakeupCheck};
 use ttwu_workload::{GroupRef, Slot, Until};
 
 impl Sim<'_> {
-    /// A task starts, forked by a shell that is no part of the workload and costs nothing. The shell sits on a CPU that the seed
+    /// A task starts, forked by a shell that is no part of the workload and takes no CPU from it. The shell sits on a CPU that the seed
     /// chose; where the task may not run there, it counts as forked on its first allowed CPU.
     pub(super) fn start(&mut self, task: u32) {
         let mut shell = self.shell;

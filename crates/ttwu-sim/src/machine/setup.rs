@@ -156,6 +156,7 @@ impl<'s> Sim<'s> {
 
     fn add_tasks(&mut self, programs: &[u32]) {
         let workload = &self.scenario.workload;
+        let mut starts = Vec::new();
         for (index, spec) in workload.tasks.iter().enumerate() {
             let from = self.links.len() as u32;
             self.links.extend(&spec.links);
@@ -179,8 +180,16 @@ impl<'s> Sim<'s> {
             self.by_ref.push(task);
             if let Start::At(ns) = spec.start {
                 self.to_start += 1;
-                self.queue.post(self.cpus.len(), BOOT + ns, Arrival::Start(task));
+                starts.push((ns, task));
             }
+        }
+        // A shell forks one task after another: those that start together find the earlier ones at work.
+        starts.sort_by_key(|&(ns, _)| ns);
+        let mut free = 0;
+        for (ns, task) in starts {
+            let at = ns.max(free);
+            free = at + self.costs.get(crate::Cost::Fork);
+            self.queue.post(self.cpus.len(), BOOT + at, Arrival::Start(task));
         }
     }
 
