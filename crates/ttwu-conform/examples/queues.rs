@@ -1,6 +1,6 @@
 //! Scores the queues of the recordings named on the command line (a trial; `ttwu conform` is the product's form).
 use std::path::Path;
-use ttwu_conform::{QueueReport, Recording, queues};
+use ttwu_conform::{QueueReport, Recording, queues, queues_followed};
 
 fn main() {
     let mut total = QueueReport::default();
@@ -9,9 +9,13 @@ fn main() {
     if examples {
         paths.remove(0);
     }
+    let follow = paths.first().is_some_and(|first| first == "-f");
+    if follow {
+        paths.remove(0);
+    }
     for path in paths {
         let recording = Recording::open(Path::new(&path)).expect("opens");
-        let report = queues(&recording).expect("reads");
+        let report = if follow { queues_followed(&recording) } else { queues(&recording) }.expect("reads");
         print(recording.name(), &report, examples);
         total.merge(&report);
     }
@@ -26,5 +30,8 @@ fn print(name: &str, report: &QueueReport, examples: bool) {
             println!("      {} {}", miss.ts, miss.text);
         }
     }
-    println!("  set aside {:?}\n  lost probes {:?}", report.set_aside, report.lost_probes);
+    println!(
+        "  set aside {:?}\n  resynchronised {}\n  lost probes {:?}",
+        report.set_aside, report.resynchronised, report.lost_probes
+    );
 }

@@ -22,6 +22,6 @@ mod snapshot;
 pub use error::ConformError;
 pub use placement::{PlacementReport, placements};
 pub use plain::{ReconstructReport, reconstruct};
-pub use queues::{QueueReport, queues};
+pub use queues::{QueueReport, queues, queues_followed};
 pub use recording::{Recording, kernel_of, policy_with_features};
 pub use score::{Aside, Cause, Found, Miss, Score};

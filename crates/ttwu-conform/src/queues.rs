@@ -4,7 +4,7 @@
 //! The model is taken one step at a time: what a record shows of an entity or a queue is compared with what the model made
 //! of the last record, and then put in its place. So one wrong step is one miss, not a trail of them.
 
-use crate::replay::Replay;
+use crate::replay::{Replay, Values};
 use crate::score::{Aside, Score};
 use crate::{ConformError, Recording};
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ pub struct QueueReport {
     pub delayed: Score,
     /// What was not put to the model, by the test that says so.
     pub set_aside: BTreeMap<&'static str, Aside>,
+    /// Followed values that were set to the recorded ones all the same: their weight changed without a probe, or a group's
+    /// entity stands beside them.
+    pub resynchronised: u64,
     /// Probes that the kernel itself says it missed.
     pub lost_probes: BTreeMap<String, u64>,
 }
@@ -84,6 +87,7 @@ impl QueueReport {
         ] {
             ours.merge(theirs);
         }
+        self.resynchronised += other.resynchronised;
         for (&test, count) in &other.set_aside {
             self.set_aside.entry(test).or_default().merge(count);
         }
@@ -98,7 +102,20 @@ impl QueueReport {
 /// # Errors
 /// When the trace cannot be read.
 pub fn queues(recording: &Recording) -> Result<QueueReport, ConformError> {
-    let mut replay = Replay::new(recording);
+    replay(recording, Values::Set)
+}
+
+/// The same with decisions fed back and values kept: every virtual time, deadline, lag and reference point is followed from
+/// its first sight to the end of the recording, so that one wrong step makes all later ones wrong.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn queues_followed(recording: &Recording) -> Result<QueueReport, ConformError> {
+    replay(recording, Values::Kept)
+}
+
+fn replay(recording: &Recording, values: Values) -> Result<QueueReport, ConformError> {
+    let mut replay = Replay::new(recording, values);
     recording.walk(&mut |record| replay.step(record))?;
     let mut report = replay.finish();
     report.lost_probes = recording.lost_probes();

@@ -30,6 +30,8 @@ const SUMS: &str = "rebuilt queue differs from the recorded sums";
 const GROUP_VALUES: &str =
     "task groups: values of or beside a group entity, whose weight changes have no probe";
 const GROUP_SUMS: &str = "group entities: their weight changes have no probe";
+const LOST: &str =
+    "number or weight of the queued entities differ from the rebuilt ones: an event of that queue is missing";
 const REWEIGHTED: &str = "the weight changed without a probe";
 const IDLE: &str = "the idle task is current";
 const CLASS: &str = "the wakee is of another class";
@@ -69,6 +71,8 @@ struct Queue {
     touched: bool,
     /// It has held a group's entity.
     grouped: bool,
+    /// At the last sight the number or weight of its entities was another: an event is missing.
+    lost: bool,
 }
 
 /// An operation whose end has not been seen.
@@ -137,8 +141,18 @@ struct Cpu {
     undo: Option<Undo>,
 }
 
+/// What becomes of the model's values when a record shows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// They are compared and set to the recorded ones: one wrong step is one miss.
+    Set,
+    /// They are compared and kept: only decisions, clocks and attributes are taken from the recording.
+    Kept,
+}
+
 /// See the module.
 pub(crate) struct Replay {
+    values: Values,
     rules: QueueRules,
     e: Entities,
     info: Vec<Info>,
@@ -149,7 +163,13 @@ pub(crate) struct Replay {
     report: QueueReport,
     line: usize,
     at: u64,
+    /// Misses of the record at hand, whose causes are not told yet.
+    missed: Vec<(ScoreOf, Miss)>,
+    /// The record at hand shows, or its queue showed last, that an event is missing.
+    lost_here: bool,
 }
+
+type ScoreOf = fn(&mut QueueReport) -> &mut Score;
 
 fn later(a: Option<Resched>, b: Resched) -> Option<Resched> {
     a.max(Some(b))
@@ -162,10 +182,11 @@ fn load_of(weight: u64, group: bool) -> LoadWeight {
 }
 
 impl Replay {
-    pub(crate) fn new(recording: &Recording) -> Self {
+    pub(crate) fn new(recording: &Recording, values: Values) -> Self {
         let cpus = recording.machine().cpu_bound();
         let rules = QueueRules::new(recording.policy(), recording.topology().online().len());
         Self {
+            values,
             rules,
             e: Entities::new(),
             info: Vec::new(),
@@ -176,6 +197,8 @@ impl Replay {
             report: QueueReport::default(),
             line: 0,
             at: 0,
+            missed: Vec::new(),
+            lost_here: false,
         }
     }
 
@@ -192,25 +215,42 @@ impl Replay {
         self.aside_answered(why, None);
     }
 
-    fn add(
-        &mut self,
-        score: impl Fn(&mut QueueReport) -> &mut Score,
-        agrees: bool,
-        text: impl FnOnce() -> String,
-    ) {
+    /// Counts a decision; the cause of a miss is told when the record has been taken as a whole.
+    fn add(&mut self, score: ScoreOf, agrees: bool, text: impl FnOnce() -> String) {
+        if agrees {
+            score(&mut self.report).add(true, || unreachable!("a miss is asked for only where the model disagrees"));
+            return;
+        }
         let (line, at) = (self.line, self.at);
-        score(&mut self.report).add(agrees, || Miss {
+        let miss = Miss {
             line,
             ts: format!("{}.{:09}", at / 1_000_000_000, at % 1_000_000_000),
             cause: Cause::Model,
             test: "one step from recorded values gives other ones",
             rule: String::new(),
             text: text(),
-        });
+        };
+        self.missed.push((score, miss));
+    }
+
+    /// Tells the causes of the misses of the record that was taken.
+    fn tell_causes(&mut self) {
+        for (score, mut miss) in std::mem::take(&mut self.missed) {
+            if self.lost_here {
+                (miss.cause, miss.test) = (Cause::State, LOST);
+            }
+            score(&mut self.report).add(false, || miss);
+        }
     }
 
     /// Takes the next record.
     pub(crate) fn step(&mut self, record: &RawRecord<'_>) {
+        self.lost_here = false;
+        self.take(record);
+        self.tell_causes();
+    }
+
+    fn take(&mut self, record: &RawRecord<'_>) {
         self.line += 1;
         let exec = usize::from(record.cpu.number());
         let Some(seen) = probe(record) else { return };
@@ -395,6 +435,8 @@ impl Replay {
         let seen = expected.seen;
         let text = || format!("pid {}: kernel {seen:?}, model {:?}", expected.pid, expected.resched);
         let agrees = seen == expected.resched;
+        let cfs = self.cpus[expected.cpu].root;
+        self.lost_here |= cfs.and_then(|cfs| self.queues.get(&cfs)).is_some_and(|queue| queue.lost);
         if let Some(why) = expected.aside {
             self.aside_answered(why, Some(agrees));
         } else if expected.tick {

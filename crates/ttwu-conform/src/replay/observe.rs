@@ -43,6 +43,7 @@ impl Replay {
             seen: false,
             touched: false,
             grouped: false,
+            lost: false,
         })
     }
 
@@ -119,11 +120,18 @@ impl Replay {
             ours.policy
         };
         let mut to = ours;
+        // What was not the model's own, or cannot be followed, is taken in both ways.
+        let follow = self.values == Values::Kept && info.known && !grouped && load == ours.load;
+        if !follow {
+            to.vruntime = values.vruntime;
+            to.deadline = values.deadline;
+            to.vlag = values.vlag;
+            to.vprot = values.vprot;
+            if info.known {
+                self.report.resynchronised += u64::from(self.values == Values::Kept);
+            }
+        }
         to.load = load;
-        to.vruntime = values.vruntime;
-        to.deadline = values.deadline;
-        to.vlag = values.vlag;
-        to.vprot = values.vprot;
         to.slice = values.slice;
         to.custom_slice = info.group || !self.is_base_slice(values.slice);
         to.exec_start = values.exec_start;
@@ -142,15 +150,29 @@ impl Replay {
 
     /// Compares a queue's reference point with the recorded one, and takes the record's.
     pub(super) fn observe_zero(&mut self, cfs: u64, values: &QueueValues, place: &'static str) {
+        let follow = self.values == Values::Kept;
         let queue = self.queue(cfs);
         let zero = queue.rq.zero_vruntime();
         let scored = queue.seen && queue.touched && queue.complete && !queue.grouped;
-        queue.rq.set_zero_vruntime(values.zero);
+        if !follow || !queue.complete || queue.grouped {
+            queue.rq.set_zero_vruntime(values.zero);
+        }
         (queue.seen, queue.touched) = (true, false);
         if scored {
             let text = || format!("{place}: kernel {}, model {zero}", values.zero);
             self.add(|report| &mut report.zero, zero == values.zero, text);
         }
+    }
+
+    /// An event of the queue is missing: what was followed of it is taken from the recording again.
+    fn give_up(&mut self, cfs: u64, values: &QueueValues) {
+        for info in self.info.iter_mut().filter(|info| info.cfs == Some(cfs) && info.known) {
+            info.known = false;
+            self.report.resynchronised += 1;
+        }
+        let queue = self.queue(cfs);
+        queue.complete = false;
+        queue.rq.set_zero_vruntime(values.zero);
     }
 
     /// Compares a queue's sums with the recorded ones.
@@ -164,6 +186,12 @@ impl Replay {
         let was_complete = queue.complete;
         queue.matched = equal;
         queue.complete |= equal;
+        let lost = was_complete && !queue.grouped && (nr, weight) != (values.nr, values.weight);
+        let was_lost = std::mem::replace(&mut queue.lost, lost);
+        self.lost_here |= lost || was_lost;
+        if lost && self.values == Values::Kept {
+            self.give_up(cfs, values);
+        }
         let next = self.addresses.get(&values.next).copied();
         // CFS shows no enqueue but a wake-up's, and what comes to a group's queue otherwise cannot be told from the CPU.
         let inside = !self.rules.kernel.is_eevdf()
