@@ -121,7 +121,7 @@ fn conform(root: &Path, folder: &Path) -> Result<String> {
         .collect();
     recordings.sort();
     let output = Command::new("cargo")
-        .args(["run", "--quiet", "--package", "ttwu", "--", "conform"])
+        .args(["run", "--quiet", "--package", "ttwu", "--", "conform", "--free"])
         .args(&recordings)
         .current_dir(root)
         .output()

@@ -10,6 +10,7 @@
 mod error;
 mod extract;
 mod format;
+mod free;
 mod placement;
 mod plain;
 mod probe;
@@ -20,6 +21,7 @@ mod score;
 mod snapshot;
 
 pub use error::ConformError;
+pub use free::{Divergence, FreeReport, Share, free_run};
 pub use placement::{PlacementReport, placements};
 pub use plain::{ReconstructReport, reconstruct};
 pub use queues::{QueueReport, queues, queues_followed};

@@ -218,7 +218,8 @@ impl Replay {
     /// Counts a decision; the cause of a miss is told when the record has been taken as a whole.
     fn add(&mut self, score: ScoreOf, agrees: bool, text: impl FnOnce() -> String) {
         if agrees {
-            score(&mut self.report).add(true, || unreachable!("a miss is asked for only where the model disagrees"));
+            score(&mut self.report)
+                .add(true, || unreachable!("a miss is asked for only where the model disagrees"));
             return;
         }
         let (line, at) = (self.line, self.at);

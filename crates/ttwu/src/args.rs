@@ -303,6 +303,10 @@ pub(crate) struct Conform {
     /// Only the scores in which the model is given the kernel's own idle answers
     #[arg(long)]
     pub(crate) live: bool,
+    /// Also let the model run the recording's tasks by itself, from their behaviour alone, and follow the queues' values
+    /// without setting them right
+    #[arg(long)]
+    pub(crate) free: bool,
     /// Print a worked example of each kind of disagreement
     #[arg(long)]
     pub(crate) examples: bool,

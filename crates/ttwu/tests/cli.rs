@@ -130,6 +130,30 @@ fn bad_input_is_one_line_and_exit_code_2() {
     );
 }
 
+/// A trace file is put to the model without a folder around it: one with the probes gives all scores, a plain one those of
+/// plain events.
+#[test]
+fn conform_takes_trace_files() {
+    let machine = Scratch::new("machine", b"2 sockets x 4 cores");
+    let probes = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../ttwu-conform/fixtures/6.12-b-hackbench-P1/trace.dat.zst"
+    );
+    let says = "placement_given         99.44 % (1249 of 1256)";
+    check(&["conform", probes, "--machine", machine.path()], 0, says, "");
+    let json = ttwu(&["conform", probes, "--machine", machine.path(), "--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let row = &json["kernels"]["linux-6.12"];
+    assert_eq!(row["placement_given"]["agree"], 1249);
+    assert_eq!(row["placement_reconstructed"]["unreconstructible"], 278);
+    assert_eq!(row["placement_reconstructed"]["always_prev"]["agree"], 786);
+    assert_eq!(row["pick"]["total"], 722);
+    assert!(row["examples"].as_array().is_some_and(|examples| !examples.is_empty()));
+    let plain = ["conform", &sample(), "--kernel", "6.12", "--machine", machine.path()];
+    check(&plain, 0, "without probes: only what plain events give", "");
+    check(&["conform", probes], 2, "", "--machine");
+}
+
 #[test]
 fn usage_errors_suggest_and_exit_with_2() {
     check(&["reprot", "x"], 2, "", "report");

@@ -13,12 +13,14 @@ mod state;
 mod view;
 
 use crate::score::{Aside, Cause, Miss, Score};
-use outcome::{Outcome, outcomes};
-use state::{Place, PlainState};
+use outcome::has_wakeups;
+pub(crate) use outcome::{Outcome, outcomes};
+pub(crate) use state::{Place, PlainState};
 use std::collections::{BTreeMap, BTreeSet};
 use ttwu_fair::{Flips, Kernel, Kind, Machine, Memory, Placement, Policy, ScanCost, Wakeup, place};
 use ttwu_model::{Context, CpuId, CpuSet, Event, EventKind, TaskId, Trace};
-use view::{NoSlowPath, PlainView, Unknown};
+pub(crate) use view::NoSlowPath;
+use view::{PlainView, Unknown};
 
 /// Scores of placements from plain events.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +89,7 @@ pub fn reconstruct(trace: &Trace, policy: &Policy, machine: &Machine) -> Reconst
         state: PlainState::before(trace, machine, policy.kernel()),
         open: BTreeMap::new(),
         outcomes: outcomes(trace),
+        wakeups: has_wakeups(trace),
         report: ReconstructReport::default(),
     };
     for (index, event) in trace.events().iter().enumerate() {
@@ -133,6 +136,8 @@ struct Replay<'a> {
     open: BTreeMap<TaskId, Open>,
     /// By the index of the `sched_waking`.
     outcomes: BTreeMap<usize, Outcome>,
+    /// `sched_wakeup` was recorded; without it a wakee is taken to be queued as soon as it is woken.
+    wakeups: bool,
     report: ReconstructReport,
 }
 
@@ -265,6 +270,10 @@ impl Replay<'_> {
         );
         if outcome.listed && outcome.chosen == prev {
             self.pend(wakee, prev);
+        }
+        if !self.wakeups {
+            self.close(wakee);
+            self.state.enqueue(wakee, outcome.chosen, event.at.as_ns());
         }
     }
 
@@ -435,7 +444,7 @@ impl Replay<'_> {
 }
 
 /// Kernel threads bound to one CPU end their name with its number: `ksoftirqd/3`, `kworker/3:1H`.
-fn per_cpu_kthread(name: &str) -> bool {
+pub(crate) fn per_cpu_kthread(name: &str) -> bool {
     let Some((thread, rest)) = name.rsplit_once('/') else { return false };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let known = matches!(

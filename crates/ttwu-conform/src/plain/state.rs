@@ -9,7 +9,7 @@ use ttwu_model::{CpuId, Event, EventKind, Prio, TaskId, Trace};
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// No event has told.
     #[default]
     Unknown,
@@ -21,29 +21,36 @@ pub(super) enum Place {
 
 /// What is known of a task.
 #[derive(Clone, Debug)]
-pub(super) struct PlainTask {
-    pub(super) place: Place,
+pub(crate) struct PlainTask {
+    pub(crate) place: Place,
     /// The CPU that its load is counted on.
-    pub(super) cpu: Option<CpuId>,
-    pub(super) load: LoadWeight,
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) load: LoadWeight,
+    nice: i8,
     /// Does the fair class run it?
-    pub(super) fair: bool,
-    pub(super) avg: SchedAvg,
+    pub(crate) fair: bool,
+    pub(crate) avg: SchedAvg,
     /// Estimated utilisation at its last sleep.
-    pub(super) estimate: u64,
-    pub(super) flips: Flips,
-    pub(super) recent: Option<CpuId>,
+    pub(crate) estimate: u64,
+    pub(crate) flips: Flips,
+    pub(crate) recent: Option<CpuId>,
     /// It blocked while others were queued on its CPU, which has not been idle since.
-    pub(super) maybe_delayed: bool,
+    pub(crate) maybe_delayed: bool,
 }
 
 impl PlainTask {
+    /// Its nice value when it was last seen.
+    pub(crate) const fn nice(&self) -> i8 {
+        self.nice
+    }
+
     /// Nothing yet: a fair task of nice 0, as most are.
     fn unknown(now: u64) -> Self {
         Self {
             place: Place::Unknown,
             cpu: None,
             load: LoadWeight::of_nice(0),
+            nice: 0,
             fair: true,
             avg: SchedAvg { last_update_time: now, ..SchedAvg::default() },
             estimate: 0,
@@ -56,16 +63,16 @@ impl PlainTask {
 
 /// What is known of a CPU.
 #[derive(Clone, Debug)]
-pub(super) struct PlainCpu {
-    pub(super) current: TaskId,
+pub(crate) struct PlainCpu {
+    pub(crate) current: TaskId,
     /// Runnable tasks, the running one among them.
-    pub(super) queued: BTreeSet<TaskId>,
+    pub(crate) queued: BTreeSet<TaskId>,
     /// Tasks on their way to it by its wake list.
-    pub(super) pending: BTreeSet<TaskId>,
-    pub(super) avg: SchedAvg,
+    pub(crate) pending: BTreeSet<TaskId>,
+    pub(crate) avg: SchedAvg,
     /// Flips of its idle task.
-    pub(super) idle_flips: Flips,
-    pub(super) idle_cores: bool,
+    pub(crate) idle_flips: Flips,
+    pub(crate) idle_cores: bool,
     /// Was it idle after the last event, and since when is that so?
     was_idle: bool,
     changed_at: u64,
@@ -73,9 +80,9 @@ pub(super) struct PlainCpu {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct PlainState {
-    pub(super) cpus: Vec<PlainCpu>,
-    pub(super) tasks: Vec<PlainTask>,
+pub(crate) struct PlainState {
+    pub(crate) cpus: Vec<PlainCpu>,
+    pub(crate) tasks: Vec<PlainTask>,
     zero: ZeroLoad,
     smoothed_down: bool,
 }
@@ -85,7 +92,7 @@ const ESTIMATE_MARGIN: u64 = 10;
 
 impl PlainState {
     /// What can be said of the machine before the first event, from what the events take for granted.
-    pub(super) fn before(trace: &Trace, machine: &Machine, kernel: Kernel) -> Self {
+    pub(crate) fn before(trace: &Trace, machine: &Machine, kernel: Kernel) -> Self {
         let nobody = PlainCpu {
             current: TaskId::IDLE,
             queued: BTreeSet::new(),
@@ -148,23 +155,24 @@ impl PlainState {
         }
     }
 
-    pub(super) fn set_prio(&mut self, task: TaskId, prio: Prio) {
+    pub(crate) fn set_prio(&mut self, task: TaskId, prio: Prio) {
         let row = &mut self.tasks[task.index()];
         if let Some(nice) = prio.nice() {
             (row.load, row.fair) = (LoadWeight::of_nice(nice), true);
+            row.nice = i8::try_from(nice).unwrap_or(0);
         } else if prio.get().is_some() {
             row.fair = false;
         }
     }
 
     /// Is the CPU idle in the kernel's narrow sense?
-    pub(super) fn idle(&self, cpu: CpuId) -> bool {
+    pub(crate) fn idle(&self, cpu: CpuId) -> bool {
         let of = &self.cpus[cpu.index()];
         of.current.is_idle() && of.queued.is_empty() && of.pending.is_empty()
     }
 
     /// Remembers when `cpu` went idle or busy.
-    pub(super) fn note_change(&mut self, cpu: CpuId, now: u64) {
+    pub(crate) fn note_change(&mut self, cpu: CpuId, now: u64) {
         if cpu.index() < self.cpus.len() {
             let idle = self.idle(cpu);
             let of = &mut self.cpus[cpu.index()];
@@ -175,12 +183,12 @@ impl PlainState {
     }
 
     /// Has `cpu` gone idle or busy since?
-    pub(super) fn changed_since(&self, cpu: CpuId, since: u64) -> bool {
+    pub(crate) fn changed_since(&self, cpu: CpuId, since: u64) -> bool {
         self.cpus.get(cpu.index()).is_some_and(|of| of.changed_at >= since)
     }
 
     /// Flips of the task that runs on `cpu`, its idle task's where none does.
-    pub(super) fn flips_mut(&mut self, cpu: CpuId, task: TaskId) -> &mut Flips {
+    pub(crate) fn flips_mut(&mut self, cpu: CpuId, task: TaskId) -> &mut Flips {
         if task.is_idle() {
             &mut self.cpus[cpu.index()].idle_flips
         } else {
@@ -189,14 +197,14 @@ impl PlainState {
     }
 
     /// `cpu_util()`: the larger of the measured and the estimated utilisation, at most a whole CPU.
-    pub(super) fn util(&self, cpu: CpuId) -> u64 {
+    pub(crate) fn util(&self, cpu: CpuId) -> u64 {
         let of = &self.cpus[cpu.index()];
         let estimate: u64 = of.queued.iter().map(|task| self.tasks[task.index()].estimate).sum();
         of.avg.util_avg.max(estimate).min(1024)
     }
 
     /// Accounts what `cpu` and its running task did up to now.
-    pub(super) fn account(&mut self, cpu: CpuId, now: u64) {
+    pub(crate) fn account(&mut self, cpu: CpuId, now: u64) {
         let Some(of) = self.cpus.get_mut(cpu.index()) else { return };
         let fair = |task: &TaskId| self.tasks[task.index()].fair;
         let load = of.queued.iter().filter(|task| fair(task));
@@ -218,7 +226,7 @@ impl PlainState {
     }
 
     /// The task becomes runnable on `cpu`; its load comes along.
-    pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, now: u64) {
+    pub(crate) fn enqueue(&mut self, task: TaskId, cpu: CpuId, now: u64) {
         if cpu.index() >= self.cpus.len() || task.is_idle() {
             return;
         }
@@ -234,7 +242,7 @@ impl PlainState {
     }
 
     /// A new task starts with its full weight and half of what its CPU has left.
-    pub(super) fn fork(&mut self, task: TaskId, cpu: CpuId, prio: Prio, now: u64) {
+    pub(crate) fn fork(&mut self, task: TaskId, cpu: CpuId, prio: Prio, now: u64) {
         self.set_prio(task, prio);
         let Some(of) = self.cpus.get(cpu.index()) else { return };
         let util = 1024u64.saturating_sub(of.avg.util_avg) / 2;
@@ -275,7 +283,7 @@ impl PlainState {
     }
 
     /// The task is no longer runnable where it was.
-    pub(super) fn leave(&mut self, task: TaskId, now: u64) {
+    pub(crate) fn leave(&mut self, task: TaskId, now: u64) {
         let Place::On(cpu) = self.tasks[task.index()].place else { return };
         self.account(cpu, now);
         let running = self.cpus[cpu.index()].current == task;
@@ -305,7 +313,7 @@ impl PlainState {
     }
 
     /// `sched_switch`.
-    pub(super) fn switch(&mut self, event: &Event, machine: &Machine) {
+    pub(crate) fn switch(&mut self, event: &Event, machine: &Machine) {
         let EventKind::Switch { prev, next, prev_state, prev_prio, next_prio } = event.kind else { return };
         let (cpu, now) = (event.cpu, event.at.as_ns());
         if cpu.index() >= self.cpus.len() {
@@ -343,7 +351,7 @@ impl PlainState {
     }
 
     /// Sets the flag "some core is idle" of the LLC of `cpu`.
-    pub(super) fn set_idle_cores(&mut self, machine: &Machine, cpu: CpuId, to: bool) {
+    pub(crate) fn set_idle_cores(&mut self, machine: &Machine, cpu: CpuId, to: bool) {
         let llc = machine.domains().llc_id(cpu);
         if let Some(of) = self.cpus.get_mut(llc.index()) {
             of.idle_cores = to;

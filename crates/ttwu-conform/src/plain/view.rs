@@ -1,7 +1,7 @@
 //! The rebuilt machine as a [`View`], and the values that plain events do not have, each of which can be put otherwise.
 
 use super::state::PlainState;
-use ttwu_fair::{CpuStats, Machine, ScanCost, SlowView, TaskLoad, View};
+use ttwu_fair::{CpuStats, Machine, ScanCost, SlowView, TaskLoad, View, nr_idle_scan};
 use ttwu_model::{CpuId, SgcId, TaskId};
 
 /// A value that no plain event carries, and what else it might be.
@@ -122,8 +122,6 @@ impl View for PlainView<'_> {
     }
 
     /// As the balancer would compute it now; the kernel's value is as old as the last balance of the LLC.
-    ///
-    /// Models: update_idle_cpu_scan(), v6.0–v7.2.
     fn nr_idle_scan(&mut self, cpu: CpuId) -> u32 {
         if let Unknown::Scan(count) = self.unknown {
             return count;
@@ -131,9 +129,7 @@ impl View for PlainView<'_> {
         let Some(llc) = self.machine.domains().llc(cpu) else { return 0 };
         let weight = llc.weight() as u64;
         let sum: u64 = llc.span().iter().map(|cpu| self.state.util(cpu)).sum();
-        let (mean, pct) = (sum / weight.max(1), u64::from(llc.imbalance_pct()));
-        let taken = (mean * mean * pct * pct / (10_000 * 1024)).min(1024);
-        u32::try_from((1024 - taken) * weight / 1024).unwrap_or(u32::MAX)
+        nr_idle_scan(sum, weight, u64::from(llc.imbalance_pct()))
     }
 
     fn scan_cost(&mut self, _: CpuId) -> &mut ScanCost {
@@ -146,7 +142,7 @@ impl View for PlainView<'_> {
 }
 
 /// Wake-ups never ask it: no domain balances on wake-up.
-pub(super) struct NoSlowPath;
+pub(crate) struct NoSlowPath;
 
 impl SlowView for NoSlowPath {
     fn stats(&mut self, _: CpuId) -> CpuStats {

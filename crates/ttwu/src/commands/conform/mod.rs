@@ -9,7 +9,10 @@ use crate::output::{OutputFormat, print};
 use anyhow::anyhow;
 use open::Opened;
 use std::collections::BTreeMap;
-use ttwu_conform::{PlacementReport, QueueReport, ReconstructReport, placements, queues, reconstruct};
+use ttwu_conform::{
+    FreeReport, PlacementReport, QueueReport, ReconstructReport, free_run, placements, queues,
+    queues_followed, reconstruct,
+};
 
 /// Scores recordings; prints one block a kernel.
 pub(crate) fn run(args: &args::Conform) -> Outcome {
@@ -18,7 +21,7 @@ pub(crate) fn run(args: &args::Conform) -> Outcome {
         let Some(opened) = open::open(path, args)? else { continue };
         let name = opened.recording.policy().kernel().name();
         let kernel = kernels.entry(name).or_default();
-        let scores = score(&opened)?;
+        let scores = score(&opened, args.free)?;
         kernel.total.merge(&scores);
         kernel.without_trace += usize::from(scores.plain.is_none());
         kernel.without_probes += usize::from(scores.queues.is_none() && scores.plain.is_some());
@@ -42,6 +45,10 @@ struct Scores {
     placement: Option<PlacementReport>,
     queues: Option<QueueReport>,
     plain: Option<ReconstructReport>,
+    /// Values kept, decisions fed back.
+    followed: Option<QueueReport>,
+    /// Nothing fed back.
+    free: Option<FreeReport>,
 }
 
 impl Scores {
@@ -54,6 +61,12 @@ impl Scores {
         }
         if let Some(theirs) = &other.plain {
             self.plain.get_or_insert_default().merge(theirs);
+        }
+        if let Some(theirs) = &other.followed {
+            self.followed.get_or_insert_default().merge(theirs);
+        }
+        if let Some(theirs) = &other.free {
+            self.free.get_or_insert_default().merge(theirs);
         }
     }
 }
@@ -69,7 +82,7 @@ struct Kernel {
     notes: Vec<String>,
 }
 
-fn score(opened: &Opened) -> Result<Scores, Failure> {
+fn score(opened: &Opened, free: bool) -> Result<Scores, Failure> {
     let recording = &opened.recording;
     let mut scores = Scores::default();
     if opened.decisions {
@@ -77,10 +90,16 @@ fn score(opened: &Opened) -> Result<Scores, Failure> {
     }
     if opened.probes {
         scores.queues = Some(queues(recording).map_err(Failure::input)?);
+        if free {
+            scores.followed = Some(queues_followed(recording).map_err(Failure::input)?);
+        }
     }
     if let Some(path) = recording.trace() {
         let trace = ttwu_trace::read(path).map_err(Failure::input)?;
         scores.plain = Some(reconstruct(&trace, recording.policy(), recording.machine()));
+        if free {
+            scores.free = Some(free_run(&trace, recording.policy(), recording.machine()));
+        }
     }
     Ok(scores)
 }

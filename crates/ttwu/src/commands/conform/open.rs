@@ -41,12 +41,15 @@ fn open_trace(path: &Path, args: &args::Conform) -> Result<Opened, Failure> {
     let topology = topology(path, meta, args.machine.as_deref(), &mut notes)?;
     let counts = trace.event_counts();
     let probed = |name: &str| counts.contains_key(name);
-    if !probed("sched_waking") || !probed("sched_wakeup") || !probed("sched_switch") {
+    if !probed("sched_waking") || !probed("sched_switch") {
         return Err(Failure::input(anyhow!(
-            "{}: expected sched_waking, sched_wakeup and sched_switch events, found {}",
+            "{}: expected sched_waking and sched_switch events, found {}",
             path.display(),
             counts.keys().take(8).copied().collect::<Vec<_>>().join(", ")
         )));
+    }
+    if !probed("sched_wakeup") {
+        notes.push("no sched_wakeup events: wakees count as queued as soon as they are woken".to_owned());
     }
     if !trace.health().is_clean() {
         notes.push("the trace is not clean (ttwu report): what is missing shows as disagreement".to_owned());

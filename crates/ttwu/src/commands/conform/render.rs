@@ -4,7 +4,7 @@ use super::{Kernel, Scores};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use ttwu_conform::{Aside, Cause, PlacementReport, ReconstructReport, Score};
+use ttwu_conform::{Aside, Cause, FreeReport, PlacementReport, QueueReport, ReconstructReport, Score, Share};
 
 type Kernels = BTreeMap<&'static str, Kernel>;
 
@@ -58,6 +58,14 @@ pub(super) fn text(kernels: &Kernels, examples: bool, live: bool) -> String {
         for note in &kernel.notes {
             let _ = writeln!(out, "  note: {note}");
         }
+        for (name, of) in &kernel.recordings {
+            if let Some(followed) = &of.followed {
+                let _ = writeln!(out, "  followed {name}: {}", followed_text(followed));
+            }
+            if let Some(free) = &of.free {
+                let _ = writeln!(out, "  free {name}: {}", free_text(free));
+            }
+        }
         total.merge(&kernel.total);
     }
     if kernels.len() > 1 {
@@ -91,6 +99,73 @@ fn block(out: &mut String, of: &Scores, examples: bool, live: bool) {
             set_aside(out, "set aside", test, aside);
         }
     }
+}
+
+/// The values of queues and entities that are followed.
+fn followed_values(report: &QueueReport) -> [(&'static str, &Score); 5] {
+    [
+        ("vruntime", &report.vruntime),
+        ("deadline", &report.deadline),
+        ("vlag", &report.vlag),
+        ("vprot", &report.vprot),
+        ("zero", &report.zero),
+    ]
+}
+
+fn followed_text(report: &QueueReport) -> String {
+    let values = followed_values(report).into_iter().filter(|(_, score)| score.total > 0);
+    let mut parts: Vec<String> = values
+        .map(|(name, score)| format!("{name} {} of {} wrong", score.total - score.agree, score.total))
+        .collect();
+    let misses = followed_values(report).into_iter().flat_map(|(_, score)| score.examples());
+    if let Some(first) = misses.map(|found| &found.example).min_by_key(|miss| miss.line) {
+        parts.push(format!("the first at {}: {}", first.ts, first.text));
+    }
+    if report.resynchronised > 0 {
+        parts.push(format!(
+            "{} values set right where an event or a weight is missing",
+            report.resynchronised
+        ));
+    }
+    parts.join(", ")
+}
+
+fn free_text(report: &FreeReport) -> String {
+    let share = |share: Share| format!("{} of {}", share.equal, share.total);
+    let first = report.first.as_ref().map_or_else(
+        || "no divergence".to_owned(),
+        |first| {
+            let (at, after) = (first.at_ns, first.after);
+            format!(
+                "diverges after {after} equal decisions at {}.{:09}: {}",
+                at / 1_000_000_000,
+                at % 1_000_000_000,
+                first.text
+            )
+        },
+    );
+    format!(
+        "placements {}, preemptions {}, picks {}, {} wake-ups before the task had blocked; {first}",
+        share(report.placements),
+        share(report.preemptions),
+        share(report.picks),
+        report.early
+    )
+}
+
+fn free_json(report: &FreeReport) -> Value {
+    let share = |share: Share| json!({ "equal": share.equal, "total": share.total });
+    let first = report
+        .first
+        .as_ref()
+        .map(|first| json!({ "after_count": first.after, "at_ns": first.at_ns, "text": first.text }));
+    json!({
+        "placements": share(report.placements),
+        "preemptions": share(report.preemptions),
+        "picks": share(report.picks),
+        "early_count": report.early,
+        "first": first,
+    })
 }
 
 fn row(out: &mut String, name: &str, score: &Score) {
@@ -186,6 +261,17 @@ fn scores_json(of: &Scores) -> Map<String, Value> {
         picks.iter().fold((0, 0), |(agree, total), score| (agree + score.agree, total + score.total));
     row.insert("pick".to_owned(), json!({ "agree": agree, "total": total }));
     row.insert("set_aside".to_owned(), aside_json(&queues.set_aside));
+    if let Some(free) = &of.free {
+        row.insert("free".to_owned(), free_json(free));
+    }
+    if let Some(followed) = &of.followed {
+        let mut values: Map<String, Value> = followed_values(followed)
+            .into_iter()
+            .map(|(name, score)| (name.to_owned(), json!({ "agree": score.agree, "total": score.total })))
+            .collect();
+        values.insert("resynchronised_count".to_owned(), json!(followed.resynchronised));
+        row.insert("followed".to_owned(), Value::Object(values));
+    }
     row
 }
 
