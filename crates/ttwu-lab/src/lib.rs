@@ -8,6 +8,8 @@
 //! answer. Nothing here prints, reads a clock or knows how runs are made: an [`Executor`] does that.
 #![forbid(unsafe_code)]
 
+pub mod arm;
+pub mod compare;
 mod metrics;
 pub mod reproduce;
 mod runs;

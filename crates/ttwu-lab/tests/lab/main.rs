@@ -1,4 +1,6 @@
 //! The laboratory with a stand-in for the simulator: one program, as linking is what takes time.
 
+mod arms;
+mod compare;
 mod fake;
 mod runs;

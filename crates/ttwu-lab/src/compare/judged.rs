@@ -1,0 +1,190 @@
+//! Samples into rows with verdicts.
+
+use super::{CompareError, Moved, Plan};
+use crate::arm::KeptArm;
+use ttwu_stats::{Better, Judgement, Pairing, Question, Verdict, holm, judge};
+
+/// An arm as a report names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArmInfo {
+    /// As it was asked for.
+    pub label: String,
+    /// Its machine, where known.
+    pub machine: Option<String>,
+    /// Policy and workload, or what the file is.
+    pub what: String,
+}
+
+/// One arm of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowArm {
+    /// One value a run; empty when it was not measured.
+    pub samples: Vec<f64>,
+    /// Against the baseline; none of the baseline itself and of what was not measured.
+    pub judgement: Option<Judgement>,
+    /// The probability after Holm's correction over all rows and arms.
+    pub probability_holm: Option<f64>,
+    /// What is said, the correction applied; none as for `judgement`.
+    pub verdict: Option<Verdict>,
+}
+
+/// One result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Which direction is better.
+    pub better: Better,
+    /// By arm.
+    pub arms: Vec<RowArm>,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The arms, the baseline first.
+    pub arms: Vec<ArmInfo>,
+    /// The results.
+    pub rows: Vec<Row>,
+    /// The counters that moved between the baseline and each further arm, the most moved first.
+    pub why: Vec<Vec<Moved>>,
+    /// How the samples belong together.
+    pub pairing: Pairing,
+    /// Seeds used, the first and how many; none of measured arms.
+    pub seeds: Option<(u64, usize)>,
+    /// Seeds that the precision would need, where the limit was below it.
+    pub seeds_wanted: Option<usize>,
+    /// What was asked for.
+    pub plan: Plan,
+    /// Somebody ended it early; the rows hold what there was.
+    pub interrupted: bool,
+    /// What a reader must know before trusting it.
+    pub notes: Vec<String>,
+}
+
+/// Samples of one row, by arm.
+pub(super) struct Samples {
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) better: Better,
+    pub(super) arms: Vec<Vec<f64>>,
+}
+
+/// Judges all rows, then corrects for their number.
+pub(super) fn rows(all: Vec<Samples>, pairing: Pairing, plan: &Plan) -> Vec<Row> {
+    let mut rows: Vec<Row> = all.into_iter().map(|samples| row(samples, pairing, plan)).collect();
+    let raw = |arm: &RowArm| arm.judgement.as_ref().and_then(|judgement| judgement.probability);
+    let probabilities: Vec<f64> = rows.iter().flat_map(|row| row.arms.iter().filter_map(raw)).collect();
+    let corrected = holm(&probabilities);
+    let tested = rows.iter_mut().flat_map(|row| &mut row.arms).filter(|arm| raw(arm).is_some());
+    for (arm, probability) in tested.zip(corrected) {
+        arm.probability_holm = Some(probability);
+        if probability >= 0.05 && matches!(arm.verdict, Some(Verdict::Better | Verdict::Worse)) {
+            let detectable_pct = arm.judgement.as_ref().and_then(half_width);
+            arm.verdict = Some(Verdict::CannotTell { detectable_pct });
+        }
+    }
+    rows
+}
+
+/// For a row that only the correction leaves undecided: about what the interval cannot tell from nothing.
+fn half_width(judgement: &Judgement) -> Option<f64> {
+    judgement.change_pct.map(|change| (change.high - change.low) / 2.0)
+}
+
+fn row(samples: Samples, pairing: Pairing, plan: &Plan) -> Row {
+    let Samples { name, unit, better, arms } = samples;
+    let base = arms.first().cloned().unwrap_or_default();
+    let arms = arms.into_iter().enumerate().map(|(index, samples)| {
+        let comparable = index > 0 && !base.is_empty() && !samples.is_empty();
+        let judgement = comparable.then(|| {
+            let margin_pct = plan.margin_pct;
+            judge(&Question { base: &base, new: &samples, better, margin_pct, pairing, seed: plan.seed })
+        });
+        let verdict = judgement.as_ref().map(|judgement| judgement.verdict);
+        RowArm { samples, judgement, probability_holm: None, verdict }
+    });
+    Row { name, unit, better, arms: arms.collect() }
+}
+
+/// Compares arms that were measured before.
+pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, CompareError> {
+    let Some(base) = arms.first() else {
+        return Err(CompareError::NoRuns { why: "there is no arm".to_owned() });
+    };
+    let mut notes = Vec::new();
+    for arm in &arms[1..] {
+        let refuse =
+            |why: String| CompareError::NotComparable { a: base.label.clone(), b: arm.label.clone(), why };
+        if let (Some(a), Some(b)) = (&base.machine, &arm.machine)
+            && a != b
+        {
+            return Err(refuse(format!("they are from different machines, {a} and {b}")));
+        }
+        // Two lists of runs have the names of their arms.
+        let lone = |arm: &KeptArm| arm.series.len() == 1;
+        let alike = lone(base) && lone(arm) && (base.series[0].unit == arm.series[0].unit);
+        if alike && base.series[0].name != arm.series[0].name {
+            let [a, b] = [base, arm].map(|arm| &arm.series[0].name);
+            notes.push(format!("`{a}` is compared with `{b}`, the only results there are"));
+            continue;
+        }
+        let mut common = 0;
+        for series in &base.series {
+            let Some(other) = arm.series.iter().find(|other| other.name == series.name) else { continue };
+            if other.unit != series.unit {
+                return Err(refuse(format!(
+                    "`{}` is in {} here and in {} there",
+                    series.name, series.unit, other.unit
+                )));
+            }
+            common += 1;
+        }
+        if common == 0 {
+            let names =
+                |arm: &KeptArm| arm.series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(refuse(format!(
+                "they have no result in common: {} against {}",
+                names(base),
+                names(arm)
+            )));
+        }
+        let extra = arm.series.iter().filter(|one| !base.series.iter().any(|have| have.name == one.name));
+        notes.extend(extra.map(|one| format!("`{}` of {} is missing in the baseline", one.name, arm.label)));
+    }
+    let samples = base.series.iter().map(|series| {
+        let of = |arm: &&KeptArm| {
+            let found = arm.series.iter().find(|other| other.name == series.name);
+            let lone = || {
+                arm.series.first().filter(|other| {
+                    arm.series.len() == 1 && base.series.len() == 1 && other.unit == series.unit
+                })
+            };
+            found.or_else(lone).map_or_else(Vec::new, |found| found.values.clone())
+        };
+        let arms = arms.iter().map(of).collect();
+        Samples { name: series.name.clone(), unit: series.unit.clone(), better: series.better, arms }
+    });
+    let rows = rows(samples.collect(), Pairing::Independent, plan);
+    notes.push(
+        "measured arms: whether their runs were interleaved and on one machine is not known".to_owned(),
+    );
+    let infos = arms.iter().map(|arm| ArmInfo {
+        label: arm.label.clone(),
+        machine: arm.machine.clone(),
+        what: arm.kind.clone(),
+    });
+    Ok(Comparison {
+        arms: infos.collect(),
+        rows,
+        why: vec![Vec::new(); arms.len() - 1],
+        pairing: Pairing::Independent,
+        seeds: None,
+        seeds_wanted: None,
+        plan: *plan,
+        interrupted: false,
+        notes,
+    })
+}
