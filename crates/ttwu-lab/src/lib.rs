@@ -9,11 +9,13 @@
 #![forbid(unsafe_code)]
 
 pub mod arm;
+pub mod attribute;
 pub mod compare;
 mod metrics;
 pub mod reproduce;
 mod runs;
 mod setup;
+pub mod sweep;
 
 pub use metrics::{Metric, counters, find, rows};
 pub use runs::{

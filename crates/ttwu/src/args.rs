@@ -1,5 +1,7 @@
 //! Flags, as clap reads them. Low-level on purpose: files, names and numbers; the commands resolve them to objects.
 
+pub(crate) mod lab;
+
 use crate::output::OutputFormat;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -38,6 +40,12 @@ pub(crate) enum Command {
     Conform(Conform),
     /// Check whether the figures of a pasted table or mail agree with each other
     Check(Check),
+    /// Compare arms: what changed, by how much, how sure, and why
+    Compare(lab::Compare),
+    /// Say which of the settings that differ between two policies carries a difference
+    Attribute(lab::Attribute),
+    /// Run a matrix of machines, policies, workloads and settings; resumable
+    Sweep(lab::Sweep),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {
@@ -331,7 +339,7 @@ pub(crate) struct Check {
 
 /// Reads the command line; usage errors end the process with exit code 2.
 pub(crate) fn parse() -> Cli {
-    Cli::parse()
+    Cli::parse_from(lab::shield_features(std::env::args_os()))
 }
 
 /// The command's description, for completions and manual pages.

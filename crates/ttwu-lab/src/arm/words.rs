@@ -305,7 +305,7 @@ impl Draft {
         self.words.join(" ")
     }
 
-    fn fail(&self, why: impl ToString) -> ArmError {
+    fn fail(&self, why: &dyn ToString) -> ArmError {
         ArmError::Scenario { arm: self.label(), why: why.to_string() }
     }
 
@@ -313,11 +313,11 @@ impl Draft {
         if let Some(file) = &self.file {
             return KeptArm::open(file).map(Arm::Kept);
         }
-        Policy::parse(&self.policy).map_err(|error| self.fail(error))?;
-        let names = expand(&self.workload).map_err(|error| self.fail(error))?;
+        Policy::parse(&self.policy).map_err(|error| self.fail(&error))?;
+        let names = expand(&self.workload).map_err(|error| self.fail(&error))?;
         let cells = names.iter().map(|workload| {
             let text = self.toml(workload, surroundings)?;
-            let scenario = Scenario::parse(&text, surroundings).map_err(|error| self.fail(error.message))?;
+            let scenario = Scenario::parse(&text, surroundings).map_err(|error| self.fail(&error.message))?;
             Ok(Cell { name: told_apart(workload, &names), setup: Setup::new(self.machine.clone(), scenario) })
         });
         let cells = cells.collect::<Result<Vec<_>, ArmError>>()?;
@@ -332,7 +332,7 @@ impl Draft {
             false if Path::new(&self.machine).is_file() => format!("{{ file = {} }}", quoted(&self.machine)),
             false => {
                 let hint = nearest_name(&self.machine, MACHINES.iter().map(|machine| machine.name));
-                return Err(self.fail(format!("no machine and no file is called `{}`{hint}", self.machine)));
+                return Err(self.fail(&format!("no machine and no file is called `{}`{hint}", self.machine)));
             }
         };
         let mut text = format!(
@@ -353,9 +353,9 @@ impl Draft {
             }
             Some(name) if !Path::new(name).exists() => {
                 let hint = nearest_name(name, PRESETS.iter().map(|preset| preset.name));
-                return Err(self.fail(format!("no cost preset and no file is called `{name}`{hint}")));
+                return Err(self.fail(&format!("no cost preset and no file is called `{name}`{hint}")));
             }
-            Some(path) => text.push_str(&surroundings.file(path).map_err(|error| self.fail(error))?),
+            Some(path) => text.push_str(&surroundings.file(path).map_err(|error| self.fail(&error))?),
             // Nobody has measured this machine: the costs of the rows themselves.
             None if Machine::find(&self.machine).is_none() => text.push_str("preset = \"skylake-server\"\n"),
             None => {}

@@ -16,6 +16,7 @@ mod simulate;
 mod why;
 
 pub use judged::{ArmInfo, Comparison, Row, RowArm};
+pub(crate) use render::csv_field;
 pub use render::{Style, render};
 pub use why::Moved;
 

@@ -4,6 +4,7 @@ mod check;
 mod conform;
 mod convert;
 mod health;
+mod lab;
 mod policy;
 mod record;
 mod report;
@@ -18,6 +19,9 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         None => sample::run(),
         Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Attribute(args)) => lab::attribute::run(&args),
+        Some(Command::Sweep(args)) => lab::sweep::run(&args),
+        Some(Command::Compare(args)) => lab::compare::run(&args),
         Some(Command::Conform(args)) => conform::run(&args),
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),

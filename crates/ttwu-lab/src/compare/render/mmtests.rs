@@ -2,23 +2,19 @@
 //!
 //! A name without a dash keeps its last letter here, which mmtests cuts off; what is missing is `missing`, not `0.00%`.
 
-use super::Style;
 use crate::compare::{Comparison, Row};
 use std::fmt::Write;
+use ttwu_results::mmtests::Style as Rule;
 use ttwu_stats::{Better, mmtests as m};
 
-/// Digits of a value, and places after its point.
-const WIDTH: usize = 12;
+/// Places after the point of a value.
 const DECIMALS: usize = 4;
 /// ` (%7.2f%%)`.
 const PERCENT: usize = 11;
 
-pub(super) fn render(comparison: &Comparison, style: Style) -> String {
-    let rule = match style {
-        Style::Mmtests2020 => ttwu_results::mmtests::Style::Classic2020,
-        _ => ttwu_results::mmtests::Style::Interval2024,
-    };
-    let mut out = format!("# style {}; a star: {}\n", rule.name(), rule.star_rule());
+pub(super) fn render(comparison: &Comparison, style: Rule) -> String {
+    let mut out = format!("# style {}; a star: {}\n", style.name(), style.star_rule());
+    let value_width = width(style);
     let statistics = Statistic::all(style);
     let names: Vec<String> = comparison.rows.iter().map(|row| row.name.replace(' ', "-")).collect();
     let name_width = names.iter().map(String::len).max().unwrap_or(0);
@@ -27,8 +23,8 @@ pub(super) fn render(comparison: &Comparison, style: Style) -> String {
         (" ".repeat(title_width + 1 + name_width), " ".repeat(title_width + 1 + name_width));
     for arm in &comparison.arms {
         let (first, rest) = arm.label.split_once('-').unwrap_or((&arm.label, ""));
-        let _ = write!(above, "{first:>width$}", width = WIDTH + PERCENT);
-        let _ = write!(below, "{rest:>width$}", width = WIDTH + PERCENT);
+        let _ = write!(above, "{first:>width$}", width = value_width + PERCENT);
+        let _ = write!(below, "{rest:>width$}", width = value_width + PERCENT);
     }
     let _ = write!(out, "{above}\n{below}\n");
     for statistic in statistics {
@@ -41,12 +37,21 @@ pub(super) fn render(comparison: &Comparison, style: Style) -> String {
     out
 }
 
-fn line(out: &mut String, statistic: Statistic, row: &Row, style: Style) {
+/// Places of a value: those of the classic modules, and those of the generic ones since.
+const fn width(style: Rule) -> usize {
+    match style {
+        Rule::Classic2020 => 12,
+        Rule::Interval2024 => 18,
+    }
+}
+
+fn line(out: &mut String, statistic: Statistic, row: &Row, style: Rule) {
+    let width = width(style);
     let arms: Vec<Arm> = row.arms.iter().map(|arm| Arm::of(&arm.samples, row.better, style)).collect();
     let base = arms.first().and_then(|arm| arm.get(statistic));
     for (index, arm) in arms.iter().enumerate() {
         let (Some(value), Some(base)) = (arm.get(statistic), base) else {
-            let _ = write!(out, "{:>WIDTH$}{:>PERCENT$}", "missing", "(missing)");
+            let _ = write!(out, "{:>width$}{:>PERCENT$}", "missing", "(missing)");
             continue;
         };
         let gain = match (statistic.direction(), row.better) {
@@ -55,7 +60,7 @@ fn line(out: &mut String, statistic: Statistic, row: &Row, style: Style) {
         };
         let starred = statistic == Statistic::Mean && index > 0 && star(&arms[0], arm, style);
         let (open, close) = if starred { ('*', '*') } else { ('(', ')') };
-        let _ = write!(out, "{value:WIDTH$.DECIMALS$} {open}{gain:7.2}%{close}");
+        let _ = write!(out, "{value:width$.DECIMALS$} {open}{gain:7.2}%{close}");
     }
     out.push('\n');
 }
@@ -79,9 +84,9 @@ enum Direction {
 }
 
 impl Statistic {
-    fn all(style: Style) -> Vec<Self> {
+    fn all(style: Rule) -> Vec<Self> {
         let common = [Self::Min, Self::Mean, Self::Stddev, Self::CoeffVar, Self::Max];
-        let best: &[u8] = if style == Style::Mmtests2020 { &[50, 95, 99] } else { &[95] };
+        let best: &[u8] = if style == Rule::Classic2020 { &[50, 95, 99] } else { &[95] };
         common.into_iter().chain(best.iter().map(|percent| Self::Best(*percent))).collect()
     }
 
@@ -120,7 +125,7 @@ struct Arm {
 }
 
 impl Arm {
-    fn of(samples: &[f64], better: Better, style: Style) -> Self {
+    fn of(samples: &[f64], better: Better, style: Rule) -> Self {
         let mut best_first = samples.to_vec();
         best_first.sort_by(f64::total_cmp);
         if better == Better::Higher {
@@ -131,8 +136,8 @@ impl Arm {
             Better::Higher => m::hmean(&best_first),
         };
         let stddev = match (better, style) {
-            (Better::Higher, Style::Mmtests2024) => m::hstddev(&best_first),
-            _ => m::stddev(&best_first),
+            (Better::Higher, Rule::Interval2024) => m::hstddev(&best_first),
+            (Better::Higher, Rule::Classic2020) | (Better::Lower, _) => m::stddev(&best_first),
         };
         Self { best_first, mean, stddev, better }
     }
@@ -154,10 +159,10 @@ impl Arm {
     }
 }
 
-fn star(base: &Arm, new: &Arm, style: Style) -> bool {
+fn star(base: &Arm, new: &Arm, style: Rule) -> bool {
     let (Some(a), Some(b)) = (base.mean, new.mean) else { return false };
     let [sa, sb] = [base.stddev, new.stddev].map(|stddev| stddev.unwrap_or(0.0));
-    if style == Style::Mmtests2020 {
+    if style == Rule::Classic2020 {
         let of = |mean, stddev, arm: &Arm| m::Summary { mean, stddev, count: arm.best_first.len() };
         return m::pooled_df_probability(of(a, sa, base), of(b, sb, new)) < 0.10;
     }

@@ -33,7 +33,8 @@ pub enum Style {
 pub fn render(comparison: &Comparison, style: Style) -> String {
     match style {
         Style::Text => text::render(comparison),
-        Style::Mmtests2020 | Style::Mmtests2024 => mmtests::render(comparison, style),
+        Style::Mmtests2020 => mmtests::render(comparison, ttwu_results::mmtests::Style::Classic2020),
+        Style::Mmtests2024 => mmtests::render(comparison, ttwu_results::mmtests::Style::Interval2024),
         Style::Strict => strict::render(comparison),
         Style::Lkml => lkml(comparison),
         Style::Json => json::render(comparison),
