@@ -135,10 +135,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
 #[test]
 fn conform_takes_trace_files() {
     let machine = Scratch::new("machine", b"2 sockets x 4 cores");
-    let probes = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../ttwu-conform/fixtures/6.12-b-hackbench-P1/trace.dat.zst"
-    );
+    let probes =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../ttwu-conform/fixtures/6.12-b-hackbench-P1/trace.dat.zst");
     let says = "placement_given         99.44 % (1249 of 1256)";
     check(&["conform", probes, "--machine", machine.path()], 0, says, "");
     let json = ttwu(&["conform", probes, "--machine", machine.path(), "--format", "json"]).stdout;
