@@ -91,7 +91,7 @@ impl<'s> Sim<'s> {
             counters: Counters { idle_exits: vec![0; idle_states.len()], ..Counters::default() },
             idle_states,
             meters: meters(scenario, count),
-            trace: (options.trace == Switch::On).then(Tracer::new),
+            trace: (options.trace == Switch::On).then(|| Tracer::new(scenario.policy.kernel())),
             decisions: (options.decisions == Switch::On).then(Vec::new),
             decisions_made: 0,
             events: 0,

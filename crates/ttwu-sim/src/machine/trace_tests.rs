@@ -92,3 +92,12 @@ fn decisions_point_at_their_wake_ups() {
         }
     }
 }
+
+#[test]
+fn a_local_wake_up_that_preempts_shows_it_at_once() {
+    // The kernel checks before it emits sched_wakeup, so that the flag is seen there.
+    let trace = traced("pipe:loop=50", "1 socket x 1 core", "linux-6.1");
+    let wakeups = trace.events().iter().filter(|event| matches!(event.kind, EventKind::Wakeup { .. }));
+    let flagged = wakeups.clone().filter(|event| event.flags.need_resched() == Some(true)).count();
+    assert!(flagged * 2 > wakeups.count(), "{flagged}");
+}

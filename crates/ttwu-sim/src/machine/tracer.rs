@@ -5,6 +5,7 @@ use super::schedule::Why;
 use super::task::{NOBODY, Next, State, Task};
 use super::{BOOT, Sim, cpu_id};
 use crate::Scenario;
+use ttwu_fair::{Kernel, Resched};
 use ttwu_model::{
     Event, EventFlags, EventKind, Pid, Prio, StateLetter, StrId, Strings, TaskId, TaskInfo, TaskState,
     TaskTable, Time, Trace, TraceMeta, TraceParts,
@@ -24,15 +25,23 @@ pub(super) struct Tracer {
     timer: StrId,
     hrtick: StrId,
     stop: StrId,
+    /// Call sites of interrupts sent.
+    preempt_check: StrId,
+    queue_wakelist: StrId,
+    kick: StrId,
     /// By task: parent, fork time.
     forks: Vec<Option<(TaskId, Time)>>,
     exits: Vec<Option<Time>>,
 }
 
 impl Tracer {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(kernel: Kernel) -> Self {
         let mut strings = Strings::new();
+        let preempt_check = if kernel >= Kernel::V6_6 { "wakeup_preempt" } else { "check_preempt_curr" };
         Self {
+            preempt_check: strings.intern(preempt_check),
+            queue_wakelist: strings.intern("ttwu_queue_wakelist"),
+            kick: strings.intern("kick_ilb"),
             reschedule: strings.intern("reschedule"),
             call: strings.intern("call_function_single"),
             tick: strings.intern("tick_nohz_handler"),
@@ -134,9 +143,11 @@ impl Sim<'_> {
     fn flags(&self, cpu: usize) -> EventFlags {
         let state = &self.cpus[cpu];
         let mut flags = 0x01;
-        if state.need_resched.is_some() {
-            flags |= 0x04;
-        }
+        flags |= match state.need_resched {
+            Some(Resched::Full) => 0x04,
+            Some(Resched::Lazy) => 0x02,
+            None => 0,
+        };
         if state.context == super::Context::Irq {
             flags |= if state.soft { 0x10 } else { 0x08 };
         } else if state.curr != NOBODY {
@@ -259,7 +270,21 @@ impl Sim<'_> {
 
     pub(super) fn trace_ipi(&mut self, from: usize, to: usize, how: Arrival) {
         if let Some(trace) = &self.trace {
-            let callsite = if how == Arrival::Call { trace.call } else { trace.reschedule };
+            let callsite = match how {
+                Arrival::Call => trace.queue_wakelist,
+                Arrival::Nohz => trace.kick,
+                Arrival::Reschedule
+                | Arrival::Timer(_)
+                | Arrival::Device(_)
+                | Arrival::Tick
+                | Arrival::Hrtick
+                | Arrival::Stop { .. }
+                | Arrival::Active { .. }
+                | Arrival::Start(_)
+                | Arrival::Served(_)
+                | Arrival::Frequency
+                | Arrival::End => trace.preempt_check,
+            };
             self.emit(from, EventKind::IpiSend { target: cpu_id(to), callsite: Some(callsite) });
         }
     }

@@ -205,12 +205,12 @@ impl Sim<'_> {
         }
         self.tasks[task as usize].state = State::Runnable;
         self.event(5, cpu, task);
-        self.trace_wakeup(this, cpu, task, false);
         if !self.tasks[task as usize].on_cpu || delayed {
             let sync = self.exec(who).wake.sync;
             ns +=
                 self.check_preempt(cpu, task, this, WakeupCheck { sync, delayed, ..WakeupCheck::default() });
         }
+        self.trace_wakeup(this, cpu, task, false);
         self.wake_done(who, ns)
     }
 
@@ -476,8 +476,14 @@ impl Sim<'_> {
         state.state = State::Runnable;
         state.runnable_at = now;
         state.woken = true;
-        self.trace_wakeup(by, cpu, task, check.fork);
+        // The kernel checks before it says so; of a new task it says so first.
+        if check.fork {
+            self.trace_wakeup(by, cpu, task, true);
+        }
         let ns = self.check_preempt_row(cpu, task, by, check, row);
+        if !check.fork {
+            self.trace_wakeup(by, cpu, task, false);
+        }
         self.queue_grew(cpu);
         if self.scenario.policy.kernel() < ttwu_fair::Kernel::V7_2 {
             self.idle_ends(cpu);
