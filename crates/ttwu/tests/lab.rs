@@ -103,6 +103,14 @@ fn mmtests_tables_are_mmtests_own_below_one_line() {
 }
 
 #[test]
+fn a_recording_is_no_simulation_and_one_run_tells_nothing() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/messaging.ttwu");
+    check(&["compare", recording, "linux-6.12"], 2, "one is simulated, the other is a recording");
+    let text = check(&["compare", recording, recording], 0, "");
+    assert!(text.contains("a single run has no spread") && !text.contains("better"), "{text}");
+}
+
+#[test]
 fn an_attribution_has_factors_shares_and_the_generation() {
     let words = ["attribute", "linux-6.6", "linux-6.12", "--seeds", "3", "--orders", "1", "--format", "json"];
     let text = check(&[&words[..], &SMALL].concat(), 0, "");

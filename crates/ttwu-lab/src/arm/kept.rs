@@ -1,9 +1,10 @@
-//! Arms that were measured before: files of benchmark output, folders of them, results kept by `ttwu compare --format json`.
+//! Arms that were measured before: files of benchmark output, recordings, folders of them, results kept by
+//! `ttwu compare --format json`.
 //!
 //! The run is the unit of analysis: where one output lists several values of a metric (passes of clients, loops of processes),
 //! their mean is one value. A pasted list of runs (`g=1: 7.58 7.61 …`) is what it says, a list of runs.
 
-use super::ArmError;
+use super::{ArmError, traced};
 use std::path::Path;
 use ttwu_results::outputs::{self, Document, Item, Output};
 use ttwu_stats::Better;
@@ -32,6 +33,8 @@ pub struct KeptArm {
     pub machine: Option<String>,
     /// What it measured; never empty.
     pub series: Vec<Series>,
+    /// What a reader must know before trusting it.
+    pub notes: Vec<String>,
 }
 
 impl KeptArm {
@@ -53,12 +56,21 @@ impl KeptArm {
                 entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
             files.sort();
         }
-        let mut arm = Self { label: word.to_owned(), kind: String::new(), machine: None, series: Vec::new() };
+        let mut arm = Self {
+            label: word.to_owned(),
+            kind: String::new(),
+            machine: None,
+            series: Vec::new(),
+            notes: Vec::new(),
+        };
         let mut last_reason = "the folder is empty".to_owned();
         for file in &files {
             let bytes = std::fs::read(file).map_err(|error| fail(error.to_string()))?;
             let Ok(text) = String::from_utf8(bytes) else {
-                last_reason = "it is no text; of a recording, `ttwu report` says more".to_owned();
+                match traced::open(file) {
+                    Ok(found) => arm.add_traced(found).map_err(fail)?,
+                    Err(reason) => last_reason = format!("{}: {reason}", file.display()),
+                }
                 continue;
             };
             if text.trim_start().starts_with('{') && text.contains("ttwu/compare/") {
@@ -66,7 +78,11 @@ impl KeptArm {
             }
             match Document::parse(&text) {
                 Ok(document) => match document.no_result() {
-                    Some(reason) => last_reason = reason,
+                    // A recording may be text too; what is neither is told about the more likely of them.
+                    Some(reason) => match traced::open(file) {
+                        Ok(found) => arm.add_traced(found).map_err(fail)?,
+                        Err(_) => last_reason = reason,
+                    },
                     None => arm.add(&document),
                 },
                 Err(error) => last_reason = format!("{}: {error}", file.display()),
@@ -98,6 +114,22 @@ impl KeptArm {
                 self.extend(Series { name: samples.metric, unit: samples.unit.to_owned(), better, values });
             }
         }
+    }
+
+    fn add_traced(&mut self, found: traced::Traced) -> Result<(), String> {
+        let before = self.machine.as_ref().filter(|_| self.kind == "a recording");
+        if let (Some(before), Some(now)) = (before, &found.hostname)
+            && before != now
+        {
+            return Err(format!("its recordings are from different machines, {before} and {now}"));
+        }
+        "a recording".clone_into(&mut self.kind);
+        self.machine = self.machine.take().or(found.hostname);
+        self.notes.extend(found.notes);
+        for series in found.series {
+            self.extend(series);
+        }
+        Ok(())
     }
 
     fn extend(&mut self, series: Series) {
@@ -143,7 +175,7 @@ impl KeptArm {
         }
         let machine = arms[index]["machine"].as_str().map(str::to_owned);
         let kind = "a kept simulated result".to_owned();
-        Ok(Self { label: labels[index].to_owned(), kind, machine, series })
+        Ok(Self { label: labels[index].to_owned(), kind, machine, series, notes: Vec::new() })
     }
 }
 

@@ -5,6 +5,7 @@
 //! alone is compared with itself without them.
 
 mod kept;
+mod traced;
 mod words;
 
 pub use kept::{KeptArm, Series};

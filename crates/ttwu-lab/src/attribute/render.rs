@@ -31,8 +31,17 @@ pub fn render_text(found: &Attribution) -> String {
         "\n{:24}{:>8} {:>18} {:>8} {:>9} {:>9}",
         "factor", "effect", "interval", "share", "added", "taken"
     );
-    for part in &found.parts {
+    let idle = |part: &&Part| {
+        [part.effect_pct, part.added_pct, part.taken_pct]
+            .iter()
+            .all(|effect| effect.low == 0.0 && effect.high == 0.0)
+    };
+    for part in found.parts.iter().filter(|part| !idle(part)) {
         line(&mut out, part);
+    }
+    let names: Vec<&str> = found.parts.iter().filter(idle).map(|part| part.factor.name.as_str()).collect();
+    if !names.is_empty() {
+        crate::compare::wrap(&mut out, &format!("without any effect here: {}", names.join(", ")), 2);
     }
     out.push_str("\neffect: part of the difference, % of A; added: to A alone; taken: from B alone.\n");
     if found.total_pct.contains(0.0) {

@@ -168,6 +168,15 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
         Samples { name: series.name.clone(), unit: series.unit.clone(), better: series.better, arms }
     });
     let rows = rows(samples.collect(), Pairing::Independent, plan);
+    for note in arms.iter().flat_map(|arm| &arm.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    if base.series.iter().all(|series| series.values.len() < 2) {
+        let why = "a single run has no spread: nothing can be told from noise; give a folder with several";
+        notes.push(why.to_owned());
+    }
     notes.push(
         "measured arms: whether their runs were interleaved and on one machine is not known".to_owned(),
     );

@@ -16,8 +16,8 @@ mod simulate;
 mod why;
 
 pub use judged::{ArmInfo, Comparison, Row, RowArm};
-pub(crate) use render::csv_field;
 pub use render::{Style, render};
+pub(crate) use render::{csv_field, wrap};
 pub use why::Moved;
 
 use crate::arm::{Arm, KeptArm, SimulatedArm};

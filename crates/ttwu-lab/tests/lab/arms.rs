@@ -154,3 +154,26 @@ fn an_output_gives_one_value_a_run_and_failed_runs_none() {
         "{refusal}"
     );
 }
+
+#[test]
+fn a_recording_is_one_run_of_an_arm_and_a_folder_of_them_several() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../ttwu/fixtures/messaging.ttwu");
+    let arm = KeptArm::open(recording).expect("an arm");
+    assert_eq!(arm.kind, "a recording");
+    let value = |name: &str| {
+        let series = arm.series.iter().find(|series| series.name == name);
+        series.unwrap_or_else(|| panic!("{name}: {arm:?}")).values.clone()
+    };
+    let [delay] = value("sched-messaging delay_avg")[..] else { panic!("{arm:?}") };
+    assert!(delay > 0.01 && delay < 10.0, "{delay} ms");
+    assert_eq!(value("switch_rate").len(), 1);
+    let folder = std::env::temp_dir().join(format!("ttwu-lab-{}-recordings", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for name in ["a.ttwu", "b.ttwu"] {
+        std::fs::copy(recording, folder.join(name)).expect("copied");
+    }
+    let both = KeptArm::open(folder.to_str().expect("UTF-8")).expect("an arm");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let found = both.series.iter().find(|series| series.name == "sched-messaging delay_avg").expect("there");
+    assert_eq!(found.values, [delay, delay]);
+}

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Workload of arms that name none; a range such as groups=1..4 is several
-    #[arg(long, value_name = "W", default_value = "hackbench:groups=1,pipe,threads,loops=50")]
+    #[arg(long, value_name = "W", default_value = "hackbench:groups=1,pipe,threads,loops=200")]
     pub(crate) workload: String,
     /// Machine of arms that name none: a name (ttwu topology --list), host, or a topology file
     #[arg(long, value_name = "M", default_value = "i7-4790")]
@@ -41,7 +41,7 @@ pub(crate) struct Common {
 #[derive(Debug, Args)]
 #[command(
     after_help = "An arm is a kernel, a machine or a workload with changes behind it (+FEATURE, -FEATURE,\n\
-key=value), or a file or folder of benchmark output, or FILE@N of a kept JSON result.\n\
+key=value), or a file or folder of benchmark output or recordings, or FILE@N of a kept JSON result.\n\
 One arm with changes is compared with itself without them.\n\n\
 Seeds: a pilot of --pilot seeds gives the spread of the first row; from that alone the\n\
 number that --precision needs is computed, once. Holm's correction is over all rows.\n\n\
@@ -63,7 +63,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub(crate) margin: f64,
     /// Seeds of the pilot, and at least
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(3..=10_000))]
     pub(crate) pilot: u32,
     /// Seeds at most
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(3..=100_000))]
@@ -123,7 +123,7 @@ pub(crate) enum CompareStyle {
 #[command(
     after_help = "Shares are Shapley values: what a feature adds, averaged over all orders of changing A into B\n\
 (exact for up to 6 that differ, else sampled orders). What no setting can change is `generation`.\n\n\
-Example:\n  ttwu attribute linux-6.1 linux-6.12 --workload pipe:loop=2000"
+Example:\n  ttwu attribute linux-6.1 linux-6.12 --workload hackbench:groups=2,pipe,loops=50"
 )]
 pub(crate) struct Attribute {
     /// Two policies

@@ -6,6 +6,8 @@ mod mmtests;
 mod strict;
 mod text;
 
+pub(crate) use text::wrap;
+
 use super::Comparison;
 use std::fmt::Write;
 

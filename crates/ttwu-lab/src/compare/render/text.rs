@@ -3,7 +3,7 @@
 use super::{direction, value};
 use crate::compare::{Comparison, Row, RowArm};
 use std::fmt::Write;
-use ttwu_stats::{Interval, Verdict, describe};
+use ttwu_stats::{Interval, Judgement, Verdict, describe};
 
 /// Counters shown under *why*.
 const COUNTERS: usize = 8;
@@ -80,20 +80,25 @@ fn line(out: &mut String, row: &Row, base: &RowArm, new: &RowArm) {
     }
     out.push('\n');
     if let Some(Verdict::CannotTell { detectable_pct }) = new.verdict {
-        let reason = match detectable_pct {
-            Some(pct) => format!("a change of {pct:.1} % would have shown four times in five"),
-            None => "too few runs to say what would have shown".to_owned(),
-        };
-        let _ = writeln!(out, "    {reason}");
-    }
-    if judgement.agree == Some(false) {
-        out.push_str("    the permutation test disagrees: look at the samples (--style csv)\n");
-    }
-    for (which, modes) in [("base", judgement.base_modes), ("new", judgement.new_modes)] {
-        if modes.is_some() {
-            let _ = writeln!(out, "    {which} has two modes: a mean says little");
+        if let Some(pct) = detectable_pct {
+            let _ = writeln!(out, "    a change of {pct:.1} % would have shown four times in five");
         }
     }
+    if judgement.agree == Some(false) && can_disagree(judgement) {
+        out.push_str("    the permutation test disagrees: look at the samples (--style csv)\n");
+    }
+    let modes = match (judgement.base_modes.is_some(), judgement.new_modes.is_some()) {
+        (true, true) => "base and new have",
+        (true, false) => "base has",
+        (false, true) => "new has",
+        (false, false) => return,
+    };
+    let _ = writeln!(out, "    {modes} two modes: a mean says little");
+}
+
+/// A permutation test of few runs cannot come below 5 %, whatever they are: that is no disagreement.
+fn can_disagree(judgement: &Judgement) -> bool {
+    judgement.permutation.is_some_and(|test| !test.exact || 2.0 / (test.arrangements as f64) < 0.05)
 }
 
 fn pct(value: f64) -> String {
@@ -135,7 +140,7 @@ fn why(out: &mut String, comparison: &Comparison, index: usize) {
 }
 
 /// A paragraph of 80 columns; lines after the first are indented.
-fn wrap(out: &mut String, text: &str, indent: usize) {
+pub(crate) fn wrap(out: &mut String, text: &str, indent: usize) {
     let mut column = 0;
     for word in text.split(' ') {
         let width = word.chars().count();
