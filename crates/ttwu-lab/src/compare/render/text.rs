@@ -79,10 +79,8 @@ fn line(out: &mut String, row: &Row, base: &RowArm, new: &RowArm) {
         Some(Verdict::CannotTell { .. }) | None => out.push_str("cannot tell"),
     }
     out.push('\n');
-    if let Some(Verdict::CannotTell { detectable_pct }) = new.verdict {
-        if let Some(pct) = detectable_pct {
-            let _ = writeln!(out, "    a change of {pct:.1} % would have shown four times in five");
-        }
+    if let Some(Verdict::CannotTell { detectable_pct: Some(pct) }) = new.verdict {
+        let _ = writeln!(out, "    a change of {pct:.1} % would have shown four times in five");
     }
     if judgement.agree == Some(false) && can_disagree(judgement) {
         out.push_str("    the permutation test disagrees: look at the samples (--style csv)\n");
