@@ -2,7 +2,10 @@
 
 use super::{CompareError, Moved, Plan};
 use crate::arm::KeptArm;
-use ttwu_stats::{Better, Judgement, Pairing, Question, Verdict, holm, judge};
+use ttwu_stats::{
+    Better, Judgement, Pairing, Question, Verdict, detectable_share_of_intervals, holm, judge,
+    student_t_quantile,
+};
 
 /// An arm as a report names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,16 +85,27 @@ pub(super) fn rows(all: Vec<Samples>, pairing: Pairing, plan: &Plan) -> Vec<Row>
     for (arm, probability) in tested.zip(corrected) {
         arm.probability_holm = Some(probability);
         if probability >= 0.05 && matches!(arm.verdict, Some(Verdict::Better | Verdict::Worse)) {
-            let detectable_pct = arm.judgement.as_ref().and_then(half_width);
+            let detectable_pct = arm
+                .judgement
+                .as_ref()
+                .and_then(|judgement| detectable(judgement, arm.samples.len(), pairing));
             arm.verdict = Some(Verdict::CannotTell { detectable_pct });
         }
     }
     rows
 }
 
-/// For a row that only the correction leaves undecided: about what the interval cannot tell from nothing.
-fn half_width(judgement: &Judgement) -> Option<f64> {
-    judgement.change_pct.map(|change| (change.high - change.low) / 2.0)
+/// What these samples would have shown four times in five, of a row that only the correction leaves undecided: the standard
+/// error is read back from the interval's width. Unpaired arms are taken as of equal size and spread.
+fn detectable(judgement: &Judgement, count: usize, pairing: Pairing) -> Option<f64> {
+    let change = judgement.change_pct?;
+    let df = match pairing {
+        Pairing::Paired => count.checked_sub(1)?,
+        Pairing::Independent => 2 * count.checked_sub(1)?,
+    } as f64;
+    let reach = ((change.high / 100.0).ln_1p() - (change.low / 100.0).ln_1p()) / 2.0;
+    let error = reach / student_t_quantile(0.975, df)?;
+    Some(100.0 * detectable_share_of_intervals(error, df)?.exp_m1())
 }
 
 fn row(samples: Samples, pairing: Pairing, plan: &Plan) -> Row {

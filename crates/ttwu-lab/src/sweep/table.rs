@@ -86,18 +86,20 @@ pub fn render_text(swept: &Swept) -> String {
         let _ = writeln!(out, "{}: {policy}", column(index));
     }
     let lines = lines(swept);
-    let _ = write!(out, "\n{:28}{:>11}", "", format!("{} mean", column(0)));
+    let _ = write!(out, "\n{:25}{:>11}", "", format!("{} mean", column(0)));
     for index in 1..swept.policies.len() {
         let _ = write!(out, " {:>10}", column(index));
     }
     out.push('\n');
     let mut machine = "";
     for line in &lines {
+        let squares = &mut String::new();
         if line.setup.machine != machine {
             machine = &line.setup.machine;
             let _ = writeln!(out, "{machine}");
         }
-        map_line(&mut out, line);
+        map_line(squares, line);
+        let _ = writeln!(out, "{}", squares.trim_end());
     }
     out.push_str("\nchange against A in %, + better, - worse; ? = its 95 % interval has 0 in it\n. below 1, \u{2591} below 5, \u{2592} below 20, \u{2593} below 50, \u{2588} more\n");
     out
@@ -106,11 +108,11 @@ pub fn render_text(swept: &Swept) -> String {
 fn map_line(out: &mut String, line: &Line<'_>) {
     let label = format!("  {} {}", line.setup.workload, line.setup.settings);
     let label = label.trim_end();
-    if label.chars().count() > 27 {
+    if label.chars().count() > 24 {
         let _ = writeln!(out, "{label}");
-        let _ = write!(out, "{:28}", format!("    {}", line.row.as_ref().map_or("", |row| &row.name)));
+        let _ = write!(out, "{:25}", format!("    {}", line.row.as_ref().map_or("", |row| &row.name)));
     } else {
-        let _ = write!(out, "{label:28}");
+        let _ = write!(out, "{label:25}");
     }
     for (index, square) in line.squares.iter().enumerate() {
         match square {
@@ -135,7 +137,6 @@ fn map_line(out: &mut String, line: &Line<'_>) {
             }
         }
     }
-    out.push('\n');
 }
 
 fn significant(value: f64) -> String {

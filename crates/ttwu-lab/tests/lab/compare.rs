@@ -242,3 +242,53 @@ fn every_style_says_its_rule_and_text_has_80_columns() {
     let csv = render(&comparison, Style::Csv);
     assert!(csv.starts_with("row,unit,better,arm,run,value\ntime,s,lower,linux-6.12,1,"), "{csv}");
 }
+
+/// Ten rows of noise and one effect that a single test would just see.
+#[test]
+fn a_row_that_is_one_of_many_must_be_surer() {
+    let runs = |shift: f64| -> String {
+        let mut random = ttwu_stats::Random::new(3);
+        let mut text = String::new();
+        for run in 0..8 {
+            text.push_str(&format!("{HACKBENCH}Time: {:.3}\n", 10.0 + shift + 0.1 * random.normal()));
+            // Percentile rows without any difference.
+            text.push_str("Latency percentiles (usec)\n");
+            for (percentile, base) in [
+                ("50.0", 10.0),
+                ("75.0", 20.0),
+                ("90.0", 30.0),
+                ("95.0", 40.0),
+                ("99.0", 50.0),
+                ("99.5", 60.0),
+                ("99.9", 70.0),
+            ] {
+                let star = if percentile == "99.0" { "*" } else { " " };
+                text.push_str(&format!(
+                    "\t{star}{percentile}th: {:.0}\n",
+                    base + 3.0 * random.unit() + f64::from(run)
+                ));
+            }
+            text.push_str("\tmin=0, max=90\n");
+        }
+        text
+    };
+    let (_a, base) = kept("many-a", &runs(0.0));
+    let (_b, new) = kept("many-b", &runs(0.18));
+    let comparison = run(&[base, new], &Fake::quiet(), &plan()).expect("compared");
+    assert!(
+        comparison.rows.len() >= 8,
+        "{:?}",
+        comparison.rows.iter().map(|row| &row.name).collect::<Vec<_>>()
+    );
+    let time = comparison.rows.iter().find(|row| row.name == "time").expect("there");
+    let arm = &time.arms[1];
+    let raw = arm.judgement.as_ref().and_then(|judgement| judgement.probability).expect("tested");
+    let holm = arm.probability_holm.expect("corrected");
+    assert!(raw < 0.05 && holm >= 0.05, "{raw} {holm}");
+    let Some(Verdict::CannotTell { detectable_pct: Some(detectable) }) = arm.verdict else {
+        panic!("{arm:?}")
+    };
+    // 2.8 standard errors of 0.1 · √(2/8) on 10: about 1.4 to 1.8 %.
+    assert!((0.5..3.0).contains(&detectable), "{detectable}");
+    assert!(render(&comparison, Style::Text).contains("of this many rows it may be chance"));
+}

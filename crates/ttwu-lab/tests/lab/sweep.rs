@@ -143,4 +143,11 @@ fn the_shipped_plan_reads() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/sweeps/generations.toml");
     let plan = SweepPlan::parse(&std::fs::read_to_string(path).expect(path), &Nothing).expect(path);
     assert_eq!((plan.setups().len(), plan.cells().len()), (60, 300));
+    let folder = Folder::new("shipped");
+    let swept =
+        sweep(&plan, &folder.0, Shard::WHOLE, NonZeroUsize::MIN, &fake(), &Cancel::new(), &mut |_| {})
+            .expect("swept");
+    for line in render_text(&swept).lines().filter(|line| !line.contains("results.csv")) {
+        assert!(line.chars().count() <= 80, "five policies: {line}");
+    }
 }

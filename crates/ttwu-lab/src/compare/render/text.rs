@@ -82,6 +82,10 @@ fn line(out: &mut String, row: &Row, base: &RowArm, new: &RowArm) {
     if let Some(Verdict::CannotTell { detectable_pct: Some(pct) }) = new.verdict {
         let _ = writeln!(out, "    a change of {pct:.1} % would have shown four times in five");
     }
+    let undecided = matches!(new.verdict, Some(Verdict::CannotTell { .. }));
+    if undecided && judgement.change_pct.is_some_and(|change| !change.contains(0.0)) {
+        out.push_str("    by itself it would be a difference; of this many rows it may be chance\n");
+    }
     if judgement.agree == Some(false) && can_disagree(judgement) {
         out.push_str("    the permutation test disagrees: look at the samples (--style csv)\n");
     }
