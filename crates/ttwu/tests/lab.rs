@@ -63,6 +63,11 @@ fn bad_arms_are_usage_errors_that_suggest() {
         2,
         "no machine and no file is called `kunpeng`",
     );
+    check(
+        &["compare", "linux-6.1", "linux-6.12", "--set", "duration=1ms"],
+        2,
+        "were cut off at 1 ms of simulated time",
+    );
     check(&["compare", "linux-6.1", "linux-6.12", "--on", "host"], 2, "cannot run on `host`: ");
     check(
         &["compare", "linux-6.1", "linux-6.12", "--set", "preemtion=full"],

@@ -31,6 +31,9 @@ pub(super) fn run(
     let mut blocks: Vec<Block> = Vec::new();
     let pilot = plan.pilot.clamp(3, plan.seeds_max.max(3));
     add_seeds(&mut blocks, arms, pilot, plan, executor, cancel, progress)?;
+    if let Some(why) = cut_off(arms, &blocks) {
+        return Err(CompareError::NoRuns { why });
+    }
     let mut seeds_wanted = None;
     if !cancel.is_cancelled() {
         let wanted = seeds_for_precision(&samples(arms, &blocks)?, plan);
@@ -70,6 +73,14 @@ pub(super) fn run(
         interrupted: cancel.is_cancelled(),
         notes,
     })
+}
+
+/// Why an arm has no result at all, if all its runs of the first seed were cut off.
+fn cut_off(arms: &[&SimulatedArm], blocks: &[Block]) -> Option<String> {
+    let whole = |cells: &[Measured]| cells.iter().any(|run| run.end == End::Completed);
+    let (_, arm) = blocks.first()?.iter().zip(arms).find(|(cells, _)| !whole(cells))?;
+    let until = arm.cells[0].setup.template().until_ns / 1_000_000;
+    Some(format!("runs of {} were cut off at {until} ms of simulated time; set `duration`", arm.label))
 }
 
 /// Runs `count` further seeds in all arms, the arms of a seed next to each other. A seed that a cancellation cut is left out,

@@ -161,6 +161,9 @@ fn lists_of_runs_from_a_mail_are_compared_whatever_their_names() {
     let comparison = run(&[without, with], &Fake::quiet(), &plan()).expect("compared");
     let row = &comparison.rows[0];
     assert_eq!((row.arms[0].samples.len(), row.arms[1].samples.len()), (5, 5));
+    // 6.5648 for 7.5648: 13.22 % better, as mails count.
+    let text = render(&comparison, Style::Lkml);
+    assert!(text.contains(": 6.5648 (+13.22%)\n  6.6890 6.4850 "), "{text}");
     assert_eq!(row.arms[1].verdict, Some(Verdict::Better));
     assert!(comparison.notes[0].contains("the only results there are"), "{:?}", comparison.notes);
 }

@@ -62,7 +62,10 @@ fn value(value: f64) -> String {
 
 /// The ten-run lists of the cluster thread, of as many runs as there are.
 fn lkml(comparison: &Comparison) -> String {
-    let mut out = format!("# style lkml; no stars; {}\n", text::sampling(comparison));
+    let mut out = format!(
+        "# style lkml; no stars; percentages of means, + is better\n# {}\n",
+        text::sampling(comparison)
+    );
     for row in &comparison.rows {
         let _ = writeln!(out, "\n{} ({}, {} is better)", row.name, row.unit, direction(row.better));
         for (info, arm) in comparison.arms.iter().zip(&row.arms) {
@@ -71,8 +74,12 @@ fn lkml(comparison: &Comparison) -> String {
                 out.push_str("missing\n");
                 continue;
             };
-            let change = arm.judgement.as_ref().and_then(|judgement| judgement.change_pct);
-            let change = change.map_or(String::new(), |change| format!(" ({:+.2}%)", change.estimate));
+            let base = ttwu_stats::describe::mean(&row.arms[0].samples).filter(|_| arm.judgement.is_some());
+            let gain = base.map(|base| match row.better {
+                ttwu_stats::Better::Lower => ttwu_stats::mmtests::gain_lower(mean, base),
+                ttwu_stats::Better::Higher => ttwu_stats::mmtests::gain_higher(mean, base),
+            });
+            let change = gain.map_or(String::new(), |gain| format!(" ({gain:+.2}%)"));
             let mut line = format!("{}{change}\n ", value(mean));
             let mut column = 1;
             for sample in &arm.samples {
