@@ -152,9 +152,13 @@ impl Sim<'_> {
         loop {
             let Some((at, line, class)) = self.queue.next() else { return End::Stuck };
             debug_assert!(at >= self.now, "time goes back");
+            let before = self.now;
             self.now = at;
             self.happen(line, class);
             if let Some(end) = self.end {
+                if end == End::Stuck {
+                    self.now = before;
+                }
                 return end;
             }
             steps = steps.wrapping_add(1);
@@ -207,7 +211,14 @@ impl Sim<'_> {
             Arrival::End => {
                 let completed =
                     matches!(self.scenario.workload.until, Until::Time(ns) if BOOT + ns == self.now);
-                self.end = Some(if completed { End::Completed } else { End::TimeLimit });
+                self.end = Some(if completed {
+                    End::Completed
+                } else if self.queue.next().is_none() {
+                    // The limit was all that was still to come.
+                    End::Stuck
+                } else {
+                    End::TimeLimit
+                });
             }
             Arrival::Reschedule
             | Arrival::Call
