@@ -12,12 +12,14 @@ pub mod arm;
 pub mod attribute;
 pub mod compare;
 mod metrics;
+mod printed;
 pub mod reproduce;
 mod runs;
 mod setup;
 pub mod sweep;
 
 pub use metrics::{Metric, counters, find, rows};
+pub use printed::{printed, printed_text};
 pub use runs::{
     Cancel, Executor, FinishedRun, Job, Measured, RunError, Runs, Simulator, UnknownExecutor, executor,
     run_all,

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Attribute(lab::Attribute),
     /// Run a matrix of machines, policies, workloads and settings; resumable
     Sweep(lab::Sweep),
+    /// Simulate one scenario, and print what its workload's original prints
+    Sim(crate::commands::sim::Sim),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod clock;
 mod commands;
 mod exit;
 mod output;

@@ -9,6 +9,7 @@ mod policy;
 mod record;
 mod report;
 mod sample;
+pub(crate) mod sim;
 mod topology;
 
 use crate::args::{Cli, Command, definition};
@@ -27,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Record(args)) => record::run(&args),
         Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Sim(args)) => sim::run(&args),
         Some(Command::Topology(args)) => topology::run(&args),
         Some(Command::Completions { shell }) => {
             // Into memory first: the generator panics when it cannot write.

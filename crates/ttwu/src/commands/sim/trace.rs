@@ -1,0 +1,74 @@
+//! The file of a run's trace: beside its place until it is complete, then under its name.
+
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+use ttwu_model::Trace;
+use ttwu_trace::Target;
+
+/// What was written.
+pub(super) struct Written {
+    pub(super) path: PathBuf,
+    pub(super) events: u64,
+    pub(super) bytes: u64,
+}
+
+/// Where a trace will be.
+pub(super) struct Place {
+    path: PathBuf,
+    target: Target,
+    /// `.ttwu`, which is converted for other targets.
+    file: NamedTempFile,
+}
+
+impl Place {
+    /// Fails where no trace could be written.
+    pub(super) fn new(path: &Path) -> Result<Self> {
+        let target = Target::from_path(path).unwrap_or(Target::Ttwu);
+        let folder = match path.parent() {
+            Some(parent) if parent != Path::new("") && is_replaceable(path) => parent.to_owned(),
+            Some(_) | None if is_replaceable(path) => PathBuf::from("."),
+            // A device or pipe has no place beside it.
+            Some(_) | None => std::env::temp_dir(),
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".ttwu-sim-")
+            .permissions(permissions())
+            .tempfile_in(folder)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), target, file })
+    }
+
+    /// Writes it.
+    pub(super) fn write(self, trace: &Trace) -> Result<Written> {
+        let name = self.path.display().to_string();
+        let context = || format!("cannot write {name}");
+        let bytes = ttwu_trace::write_ttwu(self.file.as_file(), trace).with_context(context)?;
+        let events = trace.events().len() as u64;
+        if self.target != Target::Ttwu {
+            let summary = ttwu_trace::convert(self.file.path(), &self.path, self.target)?;
+            return Ok(Written { path: self.path, events, bytes: summary.bytes_out });
+        }
+        if is_replaceable(&self.path) {
+            // The file itself, not a link to it, is replaced.
+            let place = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+            self.file.persist(place).map_err(|error| error.error).with_context(context)?;
+        } else {
+            let mut out = File::options().write(true).open(&self.path).with_context(context)?;
+            std::io::copy(&mut self.file.reopen().with_context(context)?, &mut out).with_context(context)?;
+        }
+        Ok(Written { path: self.path, events, bytes })
+    }
+}
+
+/// Is the path free, or a plain file? A device or pipe is written to.
+fn is_replaceable(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |there| there.is_file() || there.is_dir())
+}
+
+/// Those of any new file.
+fn permissions() -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::Permissions::from_mode(0o666)
+}

@@ -1,0 +1,258 @@
+//! `ttwu sim` as users and scripts meet it. Each case is a real process.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn ttwu_with(args: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ttwu"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("it reads");
+    child.wait_with_output().expect("it ends")
+}
+
+#[track_caller]
+fn check(args: &[&str], stdin: &str, code: i32, stdout_has: &str, stderr_has: &str) -> String {
+    let output = ttwu_with(args, stdin);
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let repro = format!("ttwu {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", args.join(" "));
+    assert_eq!(output.status.code(), Some(code), "{repro}");
+    assert!(stdout.contains(stdout_has), "no `{stdout_has}` on stdout: {repro}");
+    assert!(stderr.contains(stderr_has), "no `{stderr_has}` on stderr: {repro}");
+    stdout.into_owned()
+}
+
+/// A file name that is free, and free again when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("ttwu-sim-{}-{name}", std::process::id())))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const SMALL: &str = "workload = \"hackbench:groups=1,fds=2,loops=20,pipe\"\nmachine = \"oracle-d\"\n";
+
+#[test]
+fn a_scenario_prints_what_the_original_prints_and_then_what_the_scheduler_did() {
+    let text = check(&["sim", "-"], SMALL, 0, "\nTime: 0.00", "");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "Running in process mode with 1 groups using 4 file descriptors each (== 4 tasks)");
+    assert_eq!(lines[1], "Each sender will pass 20 messages of 100 bytes");
+    assert!(lines[3..].iter().all(|line| line.starts_with('#')), "{text}");
+    for has in [
+        "# hackbench:",
+        "oracle-d",
+        "linux-6.12",
+        "seed 1",
+        "# simulated 0.00",
+        "# switches ",
+        "# decisions: ",
+    ] {
+        assert!(text.contains(has), "no `{has}`:\n{text}");
+    }
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn json_has_the_keys_that_scripts_rely_on() {
+    let text = check(&["sim", "-", "--format", "json"], SMALL, 0, "", "");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["schema"], "ttwu/sim/1");
+    assert_eq!(json["outcome"], "completed");
+    assert_eq!(json["scenario_id"].as_str().map(str::len), Some(32));
+    let ns = json["result"]["meters"]["time"]["sum_ns"].as_u64().expect("the time");
+    assert!(json["sim_ns"].as_u64().expect("a time") > ns);
+    assert_eq!(json["result"]["metrics"]["time"]["value"].as_f64(), Some(ns as f64 / 1e9));
+    assert_eq!(json["result"]["metrics"]["time"]["unit"], "s");
+    let decisions = json["decisions"].as_object().expect("an object");
+    let placed: u64 = decisions.values().map(|count| count.as_u64().expect("a count")).sum();
+    let wakeups = json["wakeups"].as_u64().expect("a count");
+    assert!(placed > 4 && placed <= wakeups + 8, "{placed} placed, {wakeups} woken");
+    for end in ["hit", "budget", "exhausted"] {
+        assert!(json["scans"][end].is_u64(), "{end}");
+    }
+    assert!(json["wall_ns"].as_u64().expect("a time") > 0 && json["events"].as_u64().expect("a count") > 100);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+    let run = |seed: &str| {
+        let text = check(
+            &[
+                "sim",
+                "rpc",
+                "--set",
+                "workload=rpc:runtime=1,load=20",
+                "--set",
+                "machine=oracle-d",
+                "--set",
+                "duration=50ms",
+                "--seed",
+                seed,
+                "--format",
+                "json",
+            ],
+            "",
+            0,
+            "",
+            "cut off",
+        );
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        (json["digest"].clone(), json["scenario_id"].clone())
+    };
+    assert_eq!(run("3"), run("3"));
+    assert_ne!(run("3"), run("4"));
+}
+
+#[test]
+fn a_trace_is_reported_like_any_other() {
+    let trace = Scratch::new("run.ttwu");
+    let said = check(&["sim", "-", "-o", trace.path()], SMALL, 0, "# trace: ", "");
+    assert!(said.contains(" KiB"), "{said}");
+    let sim: serde_json::Value =
+        serde_json::from_str(&check(&["sim", "-", "--format", "json"], SMALL, 0, "", "")).expect("JSON");
+    let text = check(&["report", trace.path(), "--format", "json"], "", 0, "", "");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["health"]["clean"], true);
+    // The counter leaves out switches from idle, and the five tasks are forked once each.
+    let events = |name: &str| report["events"][name].as_u64().unwrap_or(0);
+    assert!(events("sched_switch") > sim["switches"].as_u64().expect("a count"), "{}", report["events"]);
+    assert_eq!((events("sched_process_fork"), events("sched_process_exit")), (5, 5), "{}", report["events"]);
+    for analysis in ["latency", "placement", "cpus", "migrations", "switches", "wakers", "timehist"] {
+        check(&["report", trace.path(), analysis], "", 0, "", "");
+    }
+}
+
+#[test]
+fn a_trace_has_the_format_that_its_name_asks_for() {
+    for (name, format) in [("run.pftrace", "perfetto"), ("run.json", "chrome")] {
+        let trace = Scratch::new(name);
+        check(&["sim", "-", "-q", "-o", trace.path()], SMALL, 0, "# trace: ", "");
+        let bytes = std::fs::read(&trace.0).expect("the file");
+        assert!(bytes.len() > 1000, "{format}");
+        if format == "chrome" {
+            let _: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+        } else {
+            check(&["report", trace.path()], "", 0, "hackbench", "");
+        }
+    }
+    check(&["sim", "-", "-o", "/nonexistent/run.ttwu"], SMALL, 2, "", "cannot write /nonexistent/run.ttwu");
+    check(&["sim", "-", "-o", "/dev/null"], SMALL, 0, "Time: ", "");
+}
+
+#[test]
+fn changes_on_the_command_line_are_changes_of_the_file() {
+    let id = |args: &[&str]| check(&[&["sim", "-", "--scenario-id"], args].concat(), SMALL, 0, "", "");
+    let printed = check(
+        &[
+            "sim",
+            "-",
+            "--print-scenario",
+            "--set",
+            "policy=linux-6.6",
+            "--set",
+            "base_slice_ns=1000000",
+            "--set=-RUN_TO_PARITY",
+            "--set",
+            "deepest_idle=1",
+            "--set",
+            "syscall_ns=2/1",
+            "--seed",
+            "9",
+        ],
+        SMALL,
+        0,
+        "seed = 9",
+        "",
+    );
+    assert!(printed.contains("deepest_idle = 1"), "{printed}");
+    assert!(
+        printed.contains("linux-6.6")
+            && printed.contains("-RUN_TO_PARITY")
+            && printed.contains("base_slice_ns=1000000"),
+        "{printed}"
+    );
+    assert_ne!(id(&[]), id(&["--seed", "2"]));
+    assert_eq!(id(&["--seed", "2"]), id(&["--set", "seed=2"]));
+    let again = ttwu_with(&["sim", "-", "--print-scenario"], &printed);
+    assert_eq!(String::from_utf8_lossy(&again.stdout), printed);
+}
+
+#[test]
+fn faults_are_named_with_their_place() {
+    check(&["sim", "hackbensh"], "", 2, "", "did you mean `hackbench`?");
+    check(
+        &["sim", "-"],
+        "workload = \"pipe\"\nmachine = \"oracle-z\"\n",
+        2,
+        "",
+        "standard input:2:11: machine: no machine",
+    );
+    check(&["sim", "-", "--set", "govenor=menu"], SMALL, 2, "", "--set govenor=menu: ");
+    check(&["sim", "-", "--set", "nothing"], SMALL, 2, "", "expected KEY=VALUE");
+    check(&["sim", "-"], "\u{0}\u{1}", 2, "", "standard input:1:");
+    check(&["sim", "/nonexistent.toml"], "", 2, "", "no file and no example");
+}
+
+#[test]
+fn examples_are_listed_and_may_name_files_beside_them() {
+    check(&["sim", "--list"], "", 0, "rt-app ", "");
+    check(&["sim", "rt-app", "--set", "duration=200ms", "-q"], "", 0, "wu_lat", "");
+}
+
+#[test]
+fn a_stuck_run_is_a_no_and_starved_tasks_are_named() {
+    let stuck = "machine = \"oracle-d\"\n[workload]\nname = \"stuck\"\n[workload.objects]\nnever = \"semaphore 0\"\n\
+        [[workload.tasks]]\nname = \"waiter\"\ndo = \"wait never\"\n";
+    check(&["sim", "-"], stuck, 1, "# stuck: ", "all tasks wait for each other");
+    let starved = "machine = { text = \"1 socket x 1 cores x 1 threads\" }\ncosts.preset = \"vm\"\nduration = \"300ms\"\n\
+        settings.starved = \"1us\"\n[workload]\nname = \"two\"\nuntil = \"200ms\"\n\
+        [[workload.tasks]]\nname = \"hog\"\ncount = 2\ndo = \"forever { run 1s }\"\n";
+    check(&["sim", "-"], starved, 0, "", "waited longer than 0.000001 s to run; the longest: hog");
+}
+
+#[test]
+fn an_interrupt_gives_what_there_is() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ttwu"))
+        .args([
+            "sim",
+            "hackbench",
+            "--set",
+            "workload=hackbench:groups=10,loops=1000000",
+            "--set",
+            "duration=3600s",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    // It looks for signals every 65536 steps: a moment, and never an hour.
+    let code = child.wait().expect("it ends").code();
+    let output = child.wait_with_output().expect("its output");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(code, Some(130), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("# interrupted: simulated ") && stderr.contains("interrupted after"),
+        "{stdout}{stderr}"
+    );
+}
