@@ -48,6 +48,9 @@ pub(crate) enum Command {
     Sweep(lab::Sweep),
     /// Simulate one scenario, and print what its workload's original prints
     Sim(crate::commands::sim::Sim),
+
+    /// Run the five mailing-list threads in the simulator, and put the results beside the published ones
+    Reproduce(Reproduce),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {
@@ -369,5 +372,38 @@ mod tests {
             .expect("parses");
         let Some(Command::Policy(policy)) = cli.command else { panic!("policy") };
         assert_eq!(policy.words, ["linux-6.12", "-RUN_TO_PARITY", "linux-6.6"]);
+    }
+}
+
+/// `ttwu reproduce`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Threads: dma cluster xfs wakelist eevdf all\nExit code 1: a claim does not hold.\n\nExample:\n  ttwu reproduce wakelist\n  ttwu reproduce all --seeds 40 --format json"
+)]
+pub(crate) struct Reproduce {
+    /// Which threads (default: all)
+    #[arg(value_name = "THREAD")]
+    pub(crate) threads: Vec<String>,
+    /// Seeds a cell
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=100_000))]
+    pub(crate) seeds: u64,
+    /// Seeds a cell with a cost halved or doubled; 0 leaves the sensitivity out
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    pub(crate) sensitivity: u64,
+    /// Runs at once (default: one a CPU)
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub(crate) jobs: Option<usize>,
+    /// Text or JSON
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// No progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("expected a number of runs from 1, found `{text}`")),
+        Ok(jobs) => Ok(jobs),
     }
 }

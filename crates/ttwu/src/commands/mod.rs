@@ -8,6 +8,7 @@ mod lab;
 mod policy;
 mod record;
 mod report;
+mod reproduce;
 mod sample;
 pub(crate) mod sim;
 mod topology;
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Some(Command::Record(args)) => record::run(&args),
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Sim(args)) => sim::run(&args),
+        Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Topology(args)) => topology::run(&args),
         Some(Command::Completions { shell }) => {
             // Into memory first: the generator panics when it cannot write.
