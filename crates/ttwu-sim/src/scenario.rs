@@ -90,9 +90,12 @@ pub struct IdleSettings {
     pub governor: Governor,
     /// No deeper than this state; `None` is no limit.
     pub deepest: Option<u8>,
-    /// The idle spans that a CPU remembers at the start, ns: some experiments are bistable in it. `None`: none, the next timer
+    /// The idle spans that a CPU remembers at the start, ns, give or take a sixteenth: some experiments are bistable in it. `None`: none, the next timer
     /// decides alone.
     pub history_ns: Option<u64>,
+    /// Does a remembered span count the time of coming out of the state? Kernels subtract what their table says that takes; where
+    /// it takes longer in fact, the rest counts, and deep states keep themselves chosen.
+    pub spans_count_exit: Switch,
     /// Does it poll?
     pub polling: Polling,
 }
@@ -168,6 +171,7 @@ impl Settings {
                 governor: Governor::Menu,
                 deepest: None,
                 history_ns: None,
+                spans_count_exit: Switch::Off,
                 polling: Polling::Machine,
             },
             frequency: None,

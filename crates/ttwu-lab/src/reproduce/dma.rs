@@ -1,6 +1,6 @@
 //! The DMA-engine regression (January 2022): which CPU should a task run on that an interrupt wakes?
 
-use ttwu_sim::{Noise, Scenario};
+use ttwu_sim::{Noise, Scenario, Switch};
 
 use super::{Bound, CellId, Claim, Experiment, Fitted, Measure, Quantity, Setup, Standing, Variant};
 
@@ -31,6 +31,7 @@ fn slow_fabric(scenario: &mut Scenario) {
 fn long_history(scenario: &mut Scenario) {
     background(scenario);
     scenario.settings.idle.history_ns = Some(400_000);
+    scenario.settings.idle.spans_count_exit = Switch::On;
 }
 
 /// The same with the effective state that was fitted on vanilla's 13.5 to 24.8 thousand operations a second.

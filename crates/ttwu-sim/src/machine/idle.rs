@@ -4,7 +4,7 @@ use super::cpu::Context;
 use super::queue::Class;
 use super::schedule::Why;
 use super::{Arrival, Sim, cpu_id};
-use crate::{Cost, Governor, Polling};
+use crate::{Cost, Governor, Polling, Switch};
 
 /// An idle state.
 #[derive(Clone, Copy, Debug)]
@@ -110,10 +110,14 @@ impl Sim<'_> {
     pub(super) fn wake_idle(&mut self, cpu: usize, delay: u64) {
         let now = self.now;
         let entering = self.costs.get(Cost::IdleEnter);
+        let counted = match self.scenario.settings.idle.spans_count_exit {
+            Switch::On => self.idle_states[usize::from(self.cpus[cpu].idle_state)].exit_ns,
+            Switch::Off => 0,
+        };
         let this = &mut self.cpus[cpu];
         debug_assert_eq!(this.context, Context::Idle);
         let span = now - this.idle_from;
-        this.spans[usize::from(this.span_at)] = span / 1000;
+        this.spans[usize::from(this.span_at)] = (span + counted) / 1000;
         this.span_at = (this.span_at + 1) % 8;
         this.span_count = (this.span_count + 1).min(8);
         this.context = Context::IdleExit;

@@ -129,7 +129,9 @@ impl<'s> Sim<'s> {
             self.cpus[cpu].idle_from = BOOT;
             self.cpus[cpu].irq.regs = [0; 8];
             if let Some(span) = self.scenario.settings.idle.history_ns {
-                self.cpus[cpu].spans = [span / 1000; 8];
+                // Eight equal spans would be dropped as outliers all at once by a single short one; real ones differ.
+                self.cpus[cpu].spans =
+                    std::array::from_fn(|at| (span - span / 16 + span * at as u64 / 56) / 1000);
                 self.cpus[cpu].span_count = 8;
             }
         }

@@ -33,6 +33,11 @@ pub(super) fn read(
         governor: fields.read("governor", governor)?.unwrap_or(ordinary.idle.governor),
         deepest: fields.integer("deepest_idle", 0, 255)?.map(|state| state as u8).or(ordinary.idle.deepest),
         history_ns: fields.read("idle_history", time)?.or(ordinary.idle.history_ns),
+        spans_count_exit: match fields.flag("idle_spans_count_exit")? {
+            None => ordinary.idle.spans_count_exit,
+            Some(true) => Switch::On,
+            Some(false) => Switch::Off,
+        },
         polling: fields.choice("polling", &POLLING)?.unwrap_or(ordinary.idle.polling),
     };
     let memory = fields.read("memory", |text| memory(text, topology))?;
@@ -138,7 +143,7 @@ pub(super) fn print(settings: &Settings, kernel: Kernel) -> Vec<String> {
         allowed,
         starved_ns,
     } = settings;
-    let IdleSettings { governor, deepest, history_ns, polling } = idle;
+    let IdleSettings { governor, deepest, history_ns, spans_count_exit, polling } = idle;
     let ordinary = Settings::of(kernel);
     let mut lines = Vec::new();
     let mut line = |differs: bool, text: String| {
@@ -157,6 +162,10 @@ pub(super) fn print(settings: &Settings, kernel: Kernel) -> Vec<String> {
     if let Some(ns) = history_ns {
         line(true, format!("idle_history = \"{}\"", time_text(*ns)));
     }
+    line(
+        *spans_count_exit != ordinary.idle.spans_count_exit,
+        format!("idle_spans_count_exit = {}", *spans_count_exit == Switch::On),
+    );
     line(*polling != ordinary.idle.polling, format!("polling = \"{}\"", word(&POLLING, *polling)));
     line(*preemption != ordinary.preemption, format!("preemption = \"{}\"", word(&PREEMPTION, *preemption)));
     if let Some(Frequency { min_permille, sample_ns }) = frequency {

@@ -24,6 +24,7 @@ preemption = "full"
 governor = "fixed 1"
 deepest_idle = 2
 idle_history = "400us"
+idle_spans_count_exit = true
 polling = "never"
 frequency = { min_permille = 390, sample = "10ms" }
 noise = { run = "20us", sleep_min = "20ms", sleep_max = "100ms" }

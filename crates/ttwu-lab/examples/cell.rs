@@ -1,0 +1,92 @@
+//! Prints what one cell of a reproduced thread counts: `cell THREAD SETUP/VARIANT [SEED] [cost=value…]`.
+
+use ttwu_lab::reproduce::Experiment;
+use ttwu_sim::{Options, run};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [thread, cell, rest @ ..] = args.as_slice() else {
+        eprintln!("usage: cell THREAD SETUP/VARIANT [SEED] [cost=value...]");
+        return;
+    };
+    let seed = rest.iter().find_map(|word| word.parse().ok()).unwrap_or(1);
+    let experiment = Experiment::find(thread).expect("a thread");
+    let wanted = format!("{thread}/{cell}");
+    for (name, mut scenario) in experiment.scenarios(seed) {
+        if name != wanted {
+            continue;
+        }
+        for (cost, value) in rest.iter().filter_map(|word| word.split_once('=')) {
+            scenario.costs.set(cost, value.parse().expect("a number")).expect("a cost");
+        }
+        let outcome = run(&scenario, &mut Options::quiet());
+        let c = &outcome.counters;
+        println!(
+            "{name} seed {seed}: {:?} at {} ms, {} events",
+            outcome.end,
+            outcome.sim_ns / 1_000_000,
+            outcome.events
+        );
+        println!(
+            "wakeups {} pinned {} still queued {} kept {} pulled {} stacked {} wide {} wake list {} ipis {} polled {}",
+            c.wakeups,
+            c.wakeups_pinned,
+            c.wakeups_still_queued,
+            c.kept_prev,
+            c.pulled_this,
+            c.stacked,
+            c.wide,
+            c.wake_list,
+            c.ipis,
+            c.polled_wakes
+        );
+        println!(
+            "rules {:?}\nscans {:?} cpus {}\nidle exits {:?}",
+            c.by_rule, c.scans, c.cpus_scanned, c.idle_exits
+        );
+        println!(
+            "migrations {:?} wake {} fork {} newidle {} periodic {} nohz {} active {}",
+            c.migrations,
+            c.migrations_wake,
+            c.migrations_fork,
+            c.migrations_newidle,
+            c.migrations_periodic,
+            c.migrations_nohz,
+            c.migrations_active
+        );
+        println!(
+            "preempt wake {} tick {} voluntary {} involuntary {} ticks {} rq wait {} wq wait {} waker ns {} refill {}",
+            c.preempt_wake,
+            c.preempt_tick,
+            c.switches_voluntary,
+            c.switches_involuntary,
+            c.ticks,
+            c.rq_lock_wait_ns,
+            c.wait_queue_lock_wait_ns,
+            c.waker_ns,
+            c.refill_ns
+        );
+        println!(
+            "latency p50 {:?} p99 {:?} max {}",
+            c.wake_latency_ns.quantile(500),
+            c.wake_latency_ns.quantile(990),
+            c.wake_latency_ns.max()
+        );
+        for (task, t) in &c.tasks {
+            let seconds = outcome.sim_ns as f64 / 1e9;
+            println!(
+                "{task:<18} {:>3} run {:>6.1} % switches/s {:>8.1} preempted/s {:>8.1} delay mean {:>8} max {:>9} ns",
+                t.tasks,
+                t.runtime_ns as f64 / outcome.sim_ns as f64 * 100.0,
+                t.switches as f64 / seconds,
+                t.preempted as f64 / seconds,
+                t.delay_ns_sum.checked_div(t.switches).unwrap_or(0),
+                t.delay_ns_max
+            );
+        }
+        for (meter, value) in scenario.workload.meters.iter().zip(&outcome.meters).take(3) {
+            let text = format!("{value:?}");
+            println!("{}: {}", meter.name, text.chars().take(160).collect::<String>());
+        }
+    }
+}
