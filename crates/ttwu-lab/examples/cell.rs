@@ -1,6 +1,7 @@
-//! Prints what one cell of a reproduced thread counts: `cell THREAD SETUP/VARIANT [SEED] [cost=value…]`.
+//! Prints what one cell of a reproduced thread counts: `cell THREAD SETUP/VARIANT [SEED] [cost=value…]`; or a thread's
+//! claims with few seeds: `cell THREAD claims [SEEDS]`.
 
-use ttwu_lab::reproduce::Experiment;
+use ttwu_lab::reproduce::{Effort, Experiment, render_text};
 use ttwu_sim::{Options, run};
 
 fn main() {
@@ -9,6 +10,12 @@ fn main() {
         eprintln!("usage: cell THREAD SETUP/VARIANT [SEED] [cost=value...]");
         return;
     };
+    if cell == "claims" {
+        let seeds = rest.iter().find_map(|word| word.parse().ok()).unwrap_or(3);
+        let effort = Effort { seeds, sensitivity_seeds: 0, threads: 2 };
+        print!("{}", render_text(&Experiment::find(thread).expect("a thread").reproduce(effort, &|_, _| {})));
+        return;
+    }
     let seed = rest.iter().find_map(|word| word.parse().ok()).unwrap_or(1);
     let experiment = Experiment::find(thread).expect("a thread");
     let wanted = format!("{thread}/{cell}");

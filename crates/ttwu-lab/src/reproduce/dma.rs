@@ -17,13 +17,21 @@ fn background(scenario: &mut Scenario) {
         Some(Noise { run_ns: 20_000, sleep_ns_min: 20_000_000, sleep_ns_max: 100_000_000 });
 }
 
-/// The interrupt is a call from another CPU, and the cross-CCX lines of a remote wake-up cost what the source's upper estimate
-/// says.
-fn slow_fabric(scenario: &mut Scenario) {
+/// Vanilla's 42 to 49 thousand operations a second leave no room for the second idle state's 400 us.
+fn epyc(scenario: &mut Scenario) {
     background(scenario);
-    for (cost, value) in [("lines_llc_ns", 1500), ("ipi_delivery_ns", 1000)] {
-        scenario.costs.set(cost, value).expect("a known cost");
-    }
+    scenario.settings.idle.deepest = Some(1);
+}
+
+/// A wake-up in another CCX moves no lines but the list's.
+fn epyc_no_lines(scenario: &mut Scenario) {
+    epyc(scenario);
+    scenario.costs.set("lines_llc_ns", 0).expect("a known cost");
+}
+
+/// Idle CPUs do not watch their flag: every wake-up is an interrupt.
+fn epyc_interrupts(scenario: &mut Scenario) {
+    epyc(scenario);
     scenario.settings.idle.polling = ttwu_sim::Polling::Never;
 }
 
@@ -44,13 +52,14 @@ fn effective_state(scenario: &mut Scenario) {
 }
 
 const LIMIT_NS: u64 = 5_000_000_000;
+// A device's times vary; equal ones would be dropped as outliers all at once by the governor's test, which real ones are not.
 /// The thread's parameters, one thread that begins in another CCX than the interrupt's, as in the mail's CPU numbers 63 and 52.
-const EPYC: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,irq=4,start=12";
-const EPYC_POLLED: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,polled,iterations=1000,timeout=2000,irq=4,start=12";
-const EPYC_FOUR: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,threads_per_chan=4,irq=4";
+const EPYC: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,latency=uniform(0us..3us),irq=4,start=12";
+const EPYC_POLLED: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,polled,iterations=1000,timeout=2000,latency=uniform(0us..3us),irq=4,start=12";
+const EPYC_FOUR: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,latency=uniform(0us..3us),threads_per_chan=4,irq=4";
 /// Interrupt on node 0, thread on node 1.
-const XEON: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,irq=0,start=14";
-const XEON_3204: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,irq=0,start=6";
+const XEON: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,latency=uniform(0us..3us),irq=0,start=14";
+const XEON_3204: &str = "dmatest:test_buf_size=1MiB,transfer_size=64KiB,norandom,noverify,iterations=1000,timeout=2000,latency=uniform(0us..3us),irq=0,start=6";
 
 const SETUPS: &[Setup] = &[
     Setup {
@@ -60,18 +69,28 @@ const SETUPS: &[Setup] = &[
         costs: "epyc",
         workload: EPYC,
         until_ns: LIMIT_NS,
-        prepare: Some(background),
+        prepare: Some(epyc),
         variants: FOUR,
     },
     Setup {
-        id: "epyc-fabric",
-        title: "the same with an interrupt for every wake-up and 1.5 us of cross-CCX lines",
+        id: "epyc-no-lines",
+        title: "the same without the lines that a wake-up in another CCX moves",
         machine: "epyc-7313",
         costs: "epyc",
         workload: EPYC,
         until_ns: LIMIT_NS,
-        prepare: Some(slow_fabric),
-        variants: FOUR,
+        prepare: Some(epyc_no_lines),
+        variants: TWO,
+    },
+    Setup {
+        id: "epyc-interrupts",
+        title: "the same as the first, with an interrupt for every wake-up",
+        machine: "epyc-7313",
+        costs: "epyc",
+        workload: EPYC,
+        until_ns: LIMIT_NS,
+        prepare: Some(epyc_interrupts),
+        variants: TWO,
     },
     Setup {
         id: "epyc-polled",
@@ -80,7 +99,7 @@ const SETUPS: &[Setup] = &[
         costs: "epyc",
         workload: EPYC_POLLED,
         until_ns: LIMIT_NS,
-        prepare: Some(background),
+        prepare: Some(epyc),
         variants: TWO,
     },
     Setup {
@@ -90,7 +109,7 @@ const SETUPS: &[Setup] = &[
         costs: "epyc",
         workload: EPYC_FOUR,
         until_ns: LIMIT_NS,
-        prepare: Some(background),
+        prepare: Some(epyc),
         variants: TWO,
     },
     Setup {
@@ -164,10 +183,20 @@ const CLAIMS: &[Claim] = &[
         text: "EPYC: by 17 to 28 %",
         published: "1.17 to 1.28 by mail",
         published_value: Some(1.193),
-        standing: Standing::Conditional("wake-ups across CCXs take an interrupt and 1.5 us of cache lines"),
-        measure: iops("epyc-fabric", "dirty", "vanilla"),
-        without_condition: Some(iops("epyc", "dirty", "vanilla")),
+        standing: Standing::Conditional("a wake-up in another CCX moves lines for 1.5 us"),
+        measure: iops("epyc", "dirty", "vanilla"),
+        without_condition: Some(iops("epyc-no-lines", "dirty", "vanilla")),
         bound: Bound::Within(1.15, 1.30),
+    },
+    Claim {
+        id: "dma.epyc-interrupts",
+        text: "EPYC, if idle CPUs do not watch their flag",
+        published: "1.17 to 1.28 by mail",
+        published_value: Some(1.193),
+        standing: Standing::NotClaimed("the mail does not say how that machine's idle CPUs are woken"),
+        measure: iops("epyc-interrupts", "dirty", "vanilla"),
+        without_condition: None,
+        bound: Bound::AtLeast(1.02),
     },
     Claim {
         id: "dma.epyc-hillf1",
