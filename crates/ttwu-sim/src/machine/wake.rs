@@ -242,7 +242,10 @@ impl Sim<'_> {
         let listed = !fork && self.list_query(this, cpu, task, false);
         self.exec(who).wake.on_list = listed;
         if listed {
-            ns += self.costs.get(Cost::ListPush);
+            // Within an LLC the list spares the waker the other queue's lines. Into another one the task's own lines and the
+            // list's move all the same, only that the wakee's CPU fetches them.
+            let far = distance > Level::Llc;
+            ns += self.costs.get(Cost::ListPush) + if far { self.lines(distance) } else { 0 };
         } else {
             let hold = self.costs.get(if cpu == this { Cost::EnqueueLocal } else { Cost::EnqueueRemote });
             ns += self.lock_queue(cpu, hold) + hold + self.lines(distance);
