@@ -117,7 +117,7 @@ const CLAIMS: &[Claim] = &[
         standing: Standing::Conditional(GROUPS),
         measure: of(SWITCHES, "desktop", "tweak", "eevdf"),
         without_condition: Some(of(SWITCHES, "desktop-1000hz", "tweak", "eevdf")),
-        bound: Bound::AtMost(0.97),
+        bound: Bound::AtMost(1.0),
     },
     Claim {
         id: "eevdf.wakeup-preemption",

@@ -5,13 +5,13 @@
 //! ```text
 //! CrBrowserMain (timer) ─► ThreadPoolForeg ─► a tile at a time ─► dav1d-worker × 8
 //!                      └─► VideoFrameCompo ─► VizCompositor ─► X
-//! Chrome_ChildIOT × 8 (timers): everything else that the recording's total has and its rows do not name
+//!                                                     └─► a piece at a time ─► llvmpipe × 8
 //! ```
 //!
 //! With groups, the hogs, the browser and X are in an autogroup each, as an autogroup is one a session; without, all are flat.
 //! The published recording gives switches and delays by name, not work: how often stages are woken was chosen so that the numbers
 //! of switches a second under CFS are about those of the recording's CFS column (dav1d-worker 1490, VizCompositor 256,
-//! VideoFrameCompo 251, ThreadPoolForeg 221, X 299, not named 3120), and their work is an estimate. So what CFS gives is no
+//! VideoFrameCompo 251, ThreadPoolForeg 221, X 299; 3120 are not named, here the software renderer's), and their work is an estimate. So what CFS gives is no
 //! prediction; only differences between policies are.
 
 use super::{Bench, fixed};
@@ -50,10 +50,10 @@ pub(super) const TABLE: Table = Table {
             integer("decoders", "8", 1_000, "dav1d-worker threads"),
             integer("fps", "60", 1_000, "frames per second"),
             integer("tiles", "24", 1_000, "pieces of a frame that are decoded apart, in multiples of 4"),
-            dist("tile-work", "uniform(300us..2000us)", "decoding a piece"),
-            integer("others", "8", 1_000, "further tasks of the browser, woken by timers"),
-            dist("others-sleep", "exponential(2500us)", "their sleep"),
-            dist("others-work", "uniform(20us..80us)", "their work"),
+            dist("tile-work", "uniform(200us..1200us)", "decoding a piece"),
+            integer("renderers", "8", 1_000, "llvmpipe threads"),
+            integer("pieces", "13", 1_000, "pieces that are rendered apart, four times a frame"),
+            dist("piece-work", "uniform(100us..400us)", "rendering a piece"),
             OptionDoc {
                 name: "groups",
                 short: &[],
@@ -102,7 +102,8 @@ fn pipeline(
     x_group: Option<GroupRef>,
 ) -> Vec<TaskRef> {
     let mut semaphore = |name: &str| builder.object(name, ObjectKind::Semaphore { initial: 0 });
-    let [pool, tiles, compose, viz, x] = ["pool", "tiles", "compose", "viz", "x"].map(&mut semaphore);
+    let [pool, tiles, compose, viz, pieces, x] =
+        ["pool", "tiles", "compose", "viz", "pieces", "x"].map(&mut semaphore);
     let mut tasks = Vec::new();
     let mut add = |name: &str, ops: Vec<Op>, group: Option<GroupRef>, builder: &mut Builder| {
         let program = builder.program(ops);
@@ -124,23 +125,27 @@ fn pipeline(
         body: vec![Op::Run(Dist::uniform(10_000, 40_000)), Op::Post(fixed(tiles))],
     };
     add("ThreadPoolForeg", forever(vec![Op::Wait(fixed(pool)), hand_out]), browser_group, builder);
-    let stages = [
-        ("VideoFrameCompo", Dist::uniform(30_000, 150_000), compose, viz),
-        ("VizCompositor", Dist::uniform(100_000, 500_000), viz, x),
-    ];
-    for (name, work, from, to) in stages {
-        let body = vec![Op::Wait(fixed(from)), Op::Run(work), Op::Post(fixed(to))];
-        add(name, forever(body), browser_group, builder);
-    }
+    let stage = |work: Dist, from, rest: Vec<Op>| {
+        forever([vec![Op::Wait(fixed(from)), Op::Run(work)], rest].concat())
+    };
+    let render = Op::Repeat {
+        times: Times::Count(options.integer("pieces")),
+        counter: None,
+        body: vec![Op::Run(Dist::uniform(5_000, 20_000)), Op::Post(fixed(pieces))],
+    };
+    let frame = stage(Dist::uniform(30_000, 150_000), compose, vec![Op::Post(fixed(viz))]);
+    add("VideoFrameCompo", frame, browser_group, builder);
+    let composite = stage(Dist::uniform(50_000, 250_000), viz, vec![render, Op::Post(fixed(x))]);
+    add("VizCompositor", composite, browser_group, builder);
     let paint = forever(vec![Op::Wait(fixed(x)), Op::Run(Dist::uniform(100_000, 600_000))]);
     add("X", paint, x_group, builder);
     for _ in 0..options.count("decoders") {
         let decode = forever(vec![Op::Wait(fixed(tiles)), Op::Run(options.dist("tile-work"))]);
         add("dav1d-worker", decode, browser_group, builder);
     }
-    let other = vec![Op::Sleep(options.dist("others-sleep")), Op::Run(options.dist("others-work"))];
-    for _ in 0..options.count("others") {
-        add("Chrome_ChildIOT", forever(other.clone()), browser_group, builder);
+    for _ in 0..options.count("renderers") {
+        let render = stage(options.dist("piece-work"), pieces, Vec::new());
+        add("llvmpipe", render, browser_group, builder);
     }
     share_process(builder, &tasks);
     tasks
