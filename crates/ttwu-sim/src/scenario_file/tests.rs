@@ -24,7 +24,6 @@ preemption = "full"
 governor = "fixed 1"
 deepest_idle = 2
 idle_history = "400us"
-idle_spans_count_exit = true
 polling = "never"
 frequency = { min_permille = 390, sample = "10ms" }
 noise = { run = "20us", sleep_min = "20ms", sleep_max = "100ms" }
@@ -33,6 +32,7 @@ memory = "node 0"
 tick_skew = "spread"
 cpus = "0-11"
 starved = "5s"
+idle_spans_count_exit = true
 "#;
 
 fn parse(text: &str) -> Scenario {

@@ -49,7 +49,7 @@ pub(super) const TABLE: Table = Table {
             dist("hog-sleep", "1ms", "a hog's sleep"),
             integer("decoders", "8", 1_000, "dav1d-worker threads"),
             integer("fps", "60", 1_000, "frames per second"),
-            integer("tiles", "24", 1_000, "pieces of a frame that are decoded apart, in multiples of 4"),
+            integer("tiles", "6", 1_000, "pieces that are decoded apart, four times a frame"),
             dist("tile-work", "uniform(200us..1200us)", "decoding a piece"),
             integer("renderers", "8", 1_000, "llvmpipe threads"),
             integer("pieces", "13", 1_000, "pieces that are rendered apart, four times a frame"),
@@ -120,7 +120,7 @@ fn pipeline(
     ];
     add("CrBrowserMain", forever(main), browser_group, builder);
     let hand_out = Op::Repeat {
-        times: Times::Count((options.integer("tiles") / PHASES).max(1)),
+        times: Times::Count(options.integer("tiles")),
         counter: None,
         body: vec![Op::Run(Dist::uniform(10_000, 40_000)), Op::Post(fixed(tiles))],
     };

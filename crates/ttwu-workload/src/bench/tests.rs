@@ -317,15 +317,17 @@ fn rpc_offers_the_load_that_it_says() {
 }
 
 #[test]
-fn the_desktop_hands_on_as_many_tiles_as_frames_have() {
-    for (text, tiles) in [("desktop", 24), ("desktop:tiles=7", 7)] {
+fn the_desktop_hands_on_as_many_pieces_as_it_is_told() {
+    for (text, tiles) in [("desktop", 6), ("desktop:tiles=7", 7)] {
         let workload = parse(text);
         let Bench::Desktop(bench) = &workload.bench else { panic!() };
-        assert_eq!((bench.hogs.len(), bench.pipeline.len()), (8, 5 + 8));
+        // Five stages, decoders and renderers.
+        assert_eq!((bench.hogs.len(), bench.pipeline.len()), (8, 5 + 8 + 8));
         let task = |name: &str| workload.tasks.iter().position(|task| task.name == name).expect("task");
         let posts = |name: &str| count(&workload, task(name), |op| matches!(op, Op::Post(_)));
-        assert_eq!(posts("ThreadPoolForeg"), tiles);
-        assert_eq!((posts("CrBrowserMain"), posts("VideoFrameCompo"), posts("VizCompositor")), (7, 4, 4));
+        // Four times a frame; the compositor hands on 13 pieces and wakes X.
+        assert_eq!((posts("ThreadPoolForeg"), posts("CrBrowserMain")), (tiles, 2));
+        assert_eq!((posts("VideoFrameCompo"), posts("VizCompositor")), (1, 14));
     }
     let grouped = parse("desktop");
     assert_eq!(
