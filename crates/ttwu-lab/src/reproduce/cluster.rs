@@ -11,6 +11,7 @@ const RFC: &[Variant] = &[
     Variant::policy("domain", "linux-5.9 cluster=rfc_domain"),
     Variant::policy("with", "linux-5.9 cluster=rfc_v2"),
 ];
+const TWO: &[Variant] = &[RFC[0], RFC[2]];
 const V3: &[Variant] =
     &[Variant::policy("without", "linux-5.9"), Variant::policy("with", "linux-5.9 cluster=rfc_v3")];
 const V6_7: &[Variant] = &[
@@ -80,45 +81,45 @@ const SETUPS: &[Setup] = &[
     setup(
         "g1",
         "hackbench -p -T -g 1 on one node of Kunpeng 920",
-        (NODE, "hackbench:pipe,threads,groups=1,loops=40"),
+        (NODE, "hackbench:pipe,threads,groups=1,loops=400"),
         node_0,
         RFC,
     ),
-    setup("g2", "hackbench -p -T -g 2", (NODE, "hackbench:pipe,threads,groups=2,loops=20"), node_0, RFC),
-    setup("g3", "hackbench -p -T -g 3", (NODE, "hackbench:pipe,threads,groups=3,loops=14"), node_0, RFC),
-    setup("g4", "hackbench -p -T -g 4", (NODE, "hackbench:pipe,threads,groups=4,loops=10"), node_0, RFC),
+    setup("g2", "hackbench -p -T -g 2", (NODE, "hackbench:pipe,threads,groups=2,loops=200"), node_0, RFC),
+    setup("g3", "hackbench -p -T -g 3", (NODE, "hackbench:pipe,threads,groups=3,loops=140"), node_0, RFC),
+    setup("g4", "hackbench -p -T -g 4", (NODE, "hackbench:pipe,threads,groups=4,loops=100"), node_0, TWO),
     setup(
         "v3-g5",
         "hackbench -p -T -g 5, RFC v3",
-        (NODE, "hackbench:pipe,threads,groups=5,loops=10"),
+        (NODE, "hackbench:pipe,threads,groups=5,loops=100"),
         node_0,
         V3,
     ),
     setup(
         "two-g4",
         "hackbench -p -T -g 4 on two nodes, memory on both",
-        (NODE, "hackbench:pipe,threads,groups=4,loops=10"),
+        (NODE, "hackbench:pipe,threads,groups=4,loops=100"),
         two_nodes,
-        RFC,
+        TWO,
     ),
     setup(
         "two-g4-mem",
         "hackbench -p -T -g 4 on two nodes, all memory on node 0",
-        (NODE, "hackbench:pipe,threads,groups=4,loops=10"),
+        (NODE, "hackbench:pipe,threads,groups=4,loops=100"),
         two_nodes_one_memory,
-        RFC,
+        TWO,
     ),
     setup(
         "packed",
         "hackbench -p -T -g 1 on CPUs 0-3, one cluster",
-        (NODE, "hackbench:pipe,threads,groups=1,loops=20"),
+        (NODE, "hackbench:pipe,threads,groups=1,loops=400"),
         packed,
         PLAIN,
     ),
     setup(
         "spread",
         "hackbench -p -T -g 1 on CPUs 0,4,8,12",
-        (NODE, "hackbench:pipe,threads,groups=1,loops=20"),
+        (NODE, "hackbench:pipe,threads,groups=1,loops=400"),
         spread,
         PLAIN,
     ),
@@ -164,6 +165,7 @@ const fn with_over_domain(setup: &'static str) -> Measure {
 }
 
 const METASTABLE: &str = "hackbench's runs here are metastable: placements alone spread them by 3 to 30 %";
+const START: &str = "an idle pair stays where it began, and the mails do not say where that was";
 const SEEDS: &str = "the mean of many short runs; single runs go either way";
 
 const fn row(
@@ -277,7 +279,7 @@ const CLAIMS: &[Claim] = &[
         "v6.7, tbench with one client: 16 % more",
         "325.97 -> 378.91 MB/s",
         1.1624,
-        Standing::Conditional("cross-cluster lines as priced"),
+        Standing::NotClaimed(START),
         with_over_without(Quantity::MeterRate("bytes"), "tbench-1"),
     ),
     row(
@@ -285,7 +287,7 @@ const CLAIMS: &[Claim] = &[
         "v6.7, tbench with four clients: 14 % more",
         "+14.45 %",
         1.1445,
-        Standing::Conditional("cross-cluster lines as priced"),
+        Standing::NotClaimed(START),
         with_over_without(Quantity::MeterRate("bytes"), "tbench-4"),
     ),
     Claim {
@@ -303,7 +305,7 @@ const CLAIMS: &[Claim] = &[
         "v6.7, netperf TCP_RR with one instance: 19 % more",
         "77303 -> 92172 a second",
         1.1924,
-        Standing::Conditional("cross-cluster lines as priced"),
+        Standing::NotClaimed(START),
         with_over_without(Quantity::SampleRate("transaction"), "netperf-1"),
     ),
 ];

@@ -89,7 +89,7 @@ const SETUPS: &[Setup] = &[
         machine: "xeon-8269cy",
         costs: "skylake-server",
         workload: "context1:copies=104,seconds=1",
-        until_ns: 60_000_000,
+        until_ns: 15_000_000,
         prepare: Some(only_c1),
         variants: TWO,
     },
