@@ -30,7 +30,7 @@ const fn free_interrupts(scenario: &mut Scenario) {
 }
 
 const SCHBENCH: &str = "schbench-a:message-threads=2,threads=8,runtime=8";
-const HACKBENCH: &str = "hackbench:groups=1,loops=60";
+const HACKBENCH: &str = "hackbench:groups=1,loops=600";
 
 const SETUPS: &[Setup] = &[
     Setup {
@@ -89,7 +89,7 @@ const SETUPS: &[Setup] = &[
         machine: "xeon-8269cy",
         costs: "skylake-server",
         workload: "context1:copies=104,seconds=1",
-        until_ns: 15_000_000,
+        until_ns: 40_000_000,
         prepare: Some(only_c1),
         variants: TWO,
     },

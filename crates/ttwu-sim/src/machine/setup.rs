@@ -226,6 +226,7 @@ impl<'s> Sim<'s> {
             recent: CpuId::new(0),
             waking_at: 0,
             woken: false,
+            listed_by: 0,
             runnable_at: 0,
             running_from: 0,
             cache_cpu: 0,

@@ -242,10 +242,7 @@ impl Sim<'_> {
         let listed = !fork && self.list_query(this, cpu, task, false);
         self.exec(who).wake.on_list = listed;
         if listed {
-            // Within an LLC the list spares the waker the other queue's lines. Into another one the task's own lines and the
-            // list's move all the same, only that the wakee's CPU fetches them.
-            let far = distance > Level::Llc;
-            ns += self.costs.get(Cost::ListPush) + if far { self.lines(distance) } else { 0 };
+            ns += self.costs.get(Cost::ListPush);
         } else {
             let hold = self.costs.get(if cpu == this { Cost::EnqueueLocal } else { Cost::EnqueueRemote });
             ns += self.lock_queue(cpu, hold) + hold + self.lines(distance);
@@ -445,6 +442,7 @@ impl Sim<'_> {
             self.counters.wake_list += 1;
             let was_empty = self.cpus[cpu].wake_list.is_empty();
             self.cpus[cpu].wake_list.push(task);
+            self.tasks[task as usize].listed_by = this as u16;
             if let Some(decisions) = &mut self.decisions {
                 decisions[row as usize].wake_list = true;
             }
@@ -534,7 +532,11 @@ impl Sim<'_> {
         let each = self.costs.get(Cost::EnqueueLocal);
         let mut ns = self.lock_queue(cpu, each * list.len() as u64);
         for task in list.drain(..) {
-            ns += each;
+            // Within an LLC the list spares everybody lines. From another one, the task's own have to come, and it is this CPU
+            // that waits for them.
+            let from = self.level(usize::from(self.tasks[task as usize].listed_by), cpu);
+            let far = if from > Level::Llc { self.lines(from) } else { 0 };
+            ns += each + far;
             self.activate(cpu, task, cpu, WakeupCheck::default(), NOBODY);
         }
         // The vector is used again.
