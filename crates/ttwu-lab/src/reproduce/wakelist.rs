@@ -20,12 +20,26 @@ const fn only_c1(scenario: &mut Scenario) {
     scenario.settings.idle.deepest = Some(1);
 }
 
+/// All threads on one node. Forks spread 19 tasks over both, since a node of 52 threads takes 13 before the balancer minds; on a
+/// machine the kernel's NUMA balancing, which is not modelled, brings threads of one memory together again.
+fn one_node(scenario: &mut Scenario) {
+    only_c1(scenario);
+    scenario.settings.allowed = scenario.topology.nodes().first().map(|node| node.cpus.clone());
+}
+
+/// The same, with all idle states.
+fn one_node_deep(scenario: &mut Scenario) {
+    one_node(scenario);
+    scenario.settings.idle.deepest = None;
+}
+
 const fn no_wait_queue_lock(scenario: &mut Scenario) {
     scenario.settings.wait_queue_lock = Switch::Off;
     only_c1(scenario);
 }
 
-const fn free_interrupts(scenario: &mut Scenario) {
+/// arm64's WFI is its only state.
+const fn shallow_arm(scenario: &mut Scenario) {
     only_c1(scenario);
 }
 
@@ -35,22 +49,32 @@ const HACKBENCH: &str = "hackbench:groups=1,loops=600";
 const SETUPS: &[Setup] = &[
     Setup {
         id: "schbench-8269cy",
-        title: "schbench -m 2 -t 8 on 2 x Xeon 8269CY, idle states down to C1",
+        title: "schbench -m 2 -t 8 on a node of Xeon 8269CY, idle states down to C1",
+        machine: "xeon-8269cy",
+        costs: "skylake-server",
+        workload: SCHBENCH,
+        until_ns: CUT_SHORT_NS,
+        prepare: Some(one_node),
+        variants: VARIANTS,
+    },
+    Setup {
+        id: "schbench-8269cy-spread",
+        title: "the same on both nodes, where the forks put it",
         machine: "xeon-8269cy",
         costs: "skylake-server",
         workload: SCHBENCH,
         until_ns: CUT_SHORT_NS,
         prepare: Some(only_c1),
-        variants: VARIANTS,
+        variants: TWO,
     },
     Setup {
         id: "schbench-8269cy-c6",
-        title: "the same with C6 allowed",
+        title: "on one node with C6 allowed",
         machine: "xeon-8269cy",
         costs: "skylake-server",
         workload: SCHBENCH,
         until_ns: CUT_SHORT_NS,
-        prepare: None,
+        prepare: Some(one_node_deep),
         variants: TWO,
     },
     Setup {
@@ -60,7 +84,7 @@ const SETUPS: &[Setup] = &[
         costs: "altra",
         workload: SCHBENCH,
         until_ns: CUT_SHORT_NS,
-        prepare: Some(free_interrupts),
+        prepare: Some(shallow_arm),
         variants: TWO,
     },
     Setup {
@@ -70,7 +94,7 @@ const SETUPS: &[Setup] = &[
         costs: "altra",
         workload: SCHBENCH,
         until_ns: CUT_SHORT_NS,
-        prepare: Some(free_interrupts),
+        prepare: Some(shallow_arm),
         variants: TWO,
     },
     Setup {
@@ -80,7 +104,7 @@ const SETUPS: &[Setup] = &[
         costs: "kunpeng920",
         workload: SCHBENCH,
         until_ns: CUT_SHORT_NS,
-        prepare: Some(free_interrupts),
+        prepare: Some(shallow_arm),
         variants: TWO,
     },
     Setup {
@@ -89,6 +113,16 @@ const SETUPS: &[Setup] = &[
         machine: "xeon-8269cy",
         costs: "skylake-server",
         workload: "context1:copies=104,seconds=1",
+        until_ns: 40_000_000,
+        prepare: Some(only_c1),
+        variants: TWO,
+    },
+    Setup {
+        id: "pipe-8269cy-40",
+        title: "the same, 40 copies: a CPU for every task",
+        machine: "xeon-8269cy",
+        costs: "skylake-server",
+        workload: "context1:copies=40,seconds=1",
         until_ns: 40_000_000,
         prepare: Some(only_c1),
         variants: TWO,
@@ -176,10 +210,9 @@ const CLAIMS: &[Claim] = &[
         published: "argued in the thread",
         published_value: None,
         standing: Standing::Robust,
-        // A difference of a count that may be 0: IPIs a wake-up, absolute.
-        measure: Measure::Mean { quantity: Quantity::IpisPerWakeup, of: ("schbench-8269cy", "with") },
+        measure: with_over_without(Quantity::IpisPerWakeup, "schbench-8269cy"),
         without_condition: None,
-        bound: Bound::AtMost(0.05),
+        bound: Bound::AtMost(1.02),
     },
     Claim {
         id: "wakelist.altra",
@@ -222,6 +255,28 @@ const CLAIMS: &[Claim] = &[
         measure: with_over_without(Quantity::MetersRate("count"), "pipe-8269cy"),
         without_condition: None,
         bound: Bound::Within(1.05, 1.20),
+    },
+    Claim {
+        id: "wakelist.pipe-40",
+        text: "with a CPU for every task, pipe switching gains too",
+        published: "not measured alone",
+        published_value: None,
+        standing: Standing::Robust,
+        measure: with_over_without(Quantity::MetersRate("count"), "pipe-8269cy-40"),
+        without_condition: None,
+        bound: Bound::Within(1.03, 1.25),
+    },
+    Claim {
+        id: "wakelist.spread",
+        text: "schbench's median where its threads stay spread over both nodes",
+        published: "10 -> 6 us; where the threads ran is not said",
+        published_value: Some(0.60),
+        standing: Standing::NotClaimed(
+            "a quarter of the wake-ups cross nodes, and those use the list in any case",
+        ),
+        measure: with_over_without(P50, "schbench-8269cy-spread"),
+        without_condition: None,
+        bound: Bound::AtMost(1.0),
     },
     Claim {
         id: "wakelist.hackbench",
