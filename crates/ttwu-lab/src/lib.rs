@@ -11,6 +11,7 @@
 pub mod arm;
 pub mod attribute;
 pub mod compare;
+pub mod fuzz;
 mod metrics;
 mod printed;
 pub mod reproduce;

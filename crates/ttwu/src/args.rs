@@ -51,6 +51,8 @@ pub(crate) enum Command {
 
     /// Run the five mailing-list threads in the simulator, and put the results beside the published ones
     Reproduce(Reproduce),
+    /// Run random scenarios with all checkers; print the smallest that fails
+    Fuzz(crate::commands::fuzz::Fuzz),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {

@@ -256,3 +256,13 @@ fn an_interrupt_gives_what_there_is() {
         "{stdout}{stderr}"
     );
 }
+
+#[test]
+fn fuzzing_says_how_much_it_ran_and_what_failed() {
+    let text = check(&["fuzz", "--time", "1", "--seed", "5", "--format", "json"], "", 0, "", "");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&json["schema"], &json["seed"]), (&"ttwu/fuzz/1".into(), &5.into()));
+    assert!(json["runs"].as_u64().expect("a count") >= 1, "{json}");
+    assert_eq!(json["failures"].as_array().map(Vec::len), Some(0), "{json}");
+    check(&["fuzz", "--time", "0"], "", 0, "# 0 scenarios run with all checkers, 0 kinds of failure", "");
+}

@@ -3,6 +3,7 @@
 mod check;
 mod conform;
 mod convert;
+pub(crate) mod fuzz;
 mod health;
 mod lab;
 mod policy;
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Record(args)) => record::run(&args),
         Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Fuzz(args)) => fuzz::run(&args),
         Some(Command::Sim(args)) => sim::run(&args),
         Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Topology(args)) => topology::run(&args),
