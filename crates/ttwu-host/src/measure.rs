@@ -4,11 +4,12 @@
 //! much as what is measured. What a pair of CPUs cannot show (there is no sibling, no second LLC) is simply not asked;
 //! the caller marks it as not measured.
 //!
-//! Threads are bound to their CPUs, because where the scheduler would put them is the very thing being studied. Under a
-//! hypervisor a CPU may be taken away at any time; medians over batches are robust against that, means are not.
+//! Threads are bound to their CPUs, because where the scheduler would put them is the very thing being studied; two that
+//! share a CPU are `SCHED_BATCH`, so that a wake-up never preempts and each wake-up is one sleep. Under a hypervisor a CPU may be taken away at any time; medians over batches are robust against that, means are not.
 
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
@@ -53,9 +54,11 @@ fn on_two_cpus<T: Send, U: Send>(
     for cpu in [first_cpu, second_cpu] {
         on_cpu(cpu, || Ok(()))?;
     }
+    let shared = first_cpu == second_cpu;
+    let settle = move || if shared { sys::be_batch() } else { Ok(()) };
     thread::scope(|scope| {
-        let second = scope.spawn(|| bound(second_cpu, second));
-        let first = scope.spawn(|| bound(first_cpu, first));
+        let second = scope.spawn(move || settle().and_then(|()| bound(second_cpu, second)));
+        let first = scope.spawn(move || settle().and_then(|()| bound(first_cpu, first)));
         let result = first.join();
         let other = second.join();
         match (result, other) {
@@ -63,6 +66,12 @@ fn on_two_cpus<T: Send, U: Send>(
             (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+/// May this process be bound to `cpu`? Not to one that is offline or outside of its cpuset.
+#[must_use]
+pub fn may_use(cpu: CpuId) -> bool {
+    on_cpu(cpu, || Ok(())).is_ok()
 }
 
 /// A short system call (`getppid`), ns.
@@ -91,6 +100,64 @@ fn batches(effort: Effort, mut batch: impl FnMut()) -> Vec<u64> {
         .collect()
 }
 
+/// Reading the clock, ns: what every single measurement holds once.
+///
+/// # Errors
+/// If the CPU may not be used.
+pub fn clock_read(cpu: CpuId, effort: Effort) -> io::Result<Vec<u64>> {
+    on_cpu(cpu, || {
+        Ok(batches(effort, || {
+            for _ in 0..effort.operations {
+                std::hint::black_box(sys::monotonic_ns());
+            }
+        }))
+    })
+}
+
+/// A futex wake that finds nobody, ns with its system call.
+///
+/// # Errors
+/// If the CPU may not be used.
+pub fn futex_wake_nobody(cpu: CpuId, effort: Effort) -> io::Result<Vec<u64>> {
+    let word = AtomicU32::new(0);
+    on_cpu(cpu, || {
+        Ok(batches(effort, || {
+            for _ in 0..effort.operations {
+                std::hint::black_box(sys::futex_wake(&word));
+            }
+        }))
+    })
+}
+
+/// A futex wait that finds another value and returns, ns with its system call.
+///
+/// # Errors
+/// If the CPU may not be used.
+pub fn futex_wait_not(cpu: CpuId, effort: Effort) -> io::Result<Vec<u64>> {
+    let word = AtomicU32::new(0);
+    on_cpu(cpu, || {
+        Ok(batches(effort, || {
+            for _ in 0..effort.operations {
+                sys::futex_wait(&word, 1);
+            }
+        }))
+    })
+}
+
+/// A `sched_yield` of a thread that is alone on its CPU, ns with its system call.
+///
+/// # Errors
+/// If the CPU may not be used.
+pub fn yield_alone(cpu: CpuId, effort: Effort) -> io::Result<Vec<u64>> {
+    on_cpu(cpu, || {
+        Ok(batches(effort, || {
+            for _ in 0..effort.operations {
+                sys::sched_yield();
+            }
+        }))
+    })
+}
+
 fn pipe_pair() -> io::Result<(std::fs::File, std::fs::File)> {
     let (read, write): (OwnedFd, OwnedFd) = sys::pipe()?;
     Ok((read.into(), write.into()))
@@ -101,21 +168,43 @@ fn pipe_pair() -> io::Result<(std::fs::File, std::fs::File)> {
 /// # Errors
 /// If the CPU may not be used, or there is no descriptor left.
 pub fn pipe_alone(cpu: CpuId, bytes: usize, effort: Effort) -> io::Result<Vec<u64>> {
-    let (mut read, mut write) = pipe_pair()?;
+    let (read, write) = pipe_pair()?;
+    alone(cpu, read, write, bytes, effort)
+}
+
+/// As [`pipe_alone`], through a pair of unix stream sockets.
+///
+/// # Errors
+/// As [`pipe_alone`].
+pub fn socket_alone(cpu: CpuId, bytes: usize, effort: Effort) -> io::Result<Vec<u64>> {
+    let (read, write) = UnixStream::pair()?;
+    alone(cpu, read, write, bytes, effort)
+}
+
+fn alone(
+    cpu: CpuId,
+    mut read: impl Read + Send,
+    mut write: impl Write + Send,
+    bytes: usize,
+    effort: Effort,
+) -> io::Result<Vec<u64>> {
     on_cpu(cpu, move || {
         let mut buffer = vec![0; bytes];
-        let mut failed = Ok(());
-        let samples = batches(effort, || {
-            for _ in 0..effort.operations {
-                let done = write.write_all(&buffer).and_then(|()| read.read_exact(&mut buffer));
-                if done.is_err() {
-                    failed = done;
-                    return;
-                }
-            }
-        });
-        failed.map(|()| samples)
+        until_failure(effort, || write.write_all(&buffer).and_then(|()| read.read_exact(&mut buffer)))
     })
+}
+
+/// Batches of `operation`; its first error ends them.
+fn until_failure(effort: Effort, mut operation: impl FnMut() -> io::Result<()>) -> io::Result<Vec<u64>> {
+    let mut failed = Ok(());
+    let samples = batches(effort, || {
+        for _ in 0..effort.operations {
+            if failed.is_ok() {
+                failed = operation();
+            }
+        }
+    });
+    failed.map(|()| samples)
 }
 
 /// A byte to and fro over two pipes between threads on two CPUs (or the same one), ns a round trip: four system calls, two
@@ -128,17 +217,7 @@ pub fn pipe_round_trip(first: CpuId, second: CpuId, effort: Effort) -> io::Resul
     let (mut back_read, mut back_write) = pipe_pair()?;
     let ping = move || {
         let mut byte = [0];
-        let mut failed = Ok(());
-        let samples = batches(effort, || {
-            for _ in 0..effort.operations {
-                let done = there_write.write_all(&byte).and_then(|()| back_read.read_exact(&mut byte));
-                if done.is_err() {
-                    failed = done;
-                    return;
-                }
-            }
-        });
-        failed.map(|()| samples)
+        until_failure(effort, || there_write.write_all(&byte).and_then(|()| back_read.read_exact(&mut byte)))
     };
     let pong = move || {
         let mut byte = [0];
@@ -153,10 +232,37 @@ pub fn pipe_round_trip(first: CpuId, second: CpuId, effort: Effort) -> io::Resul
     on_two_cpus((first, ping), (second, pong))
 }
 
+/// As [`pipe_round_trip`], between two processes on the same CPU.
+///
+/// # Errors
+/// As [`pipe_alone`], or if no process can be made.
+pub fn pipe_round_trip_processes(cpu: CpuId, effort: Effort) -> io::Result<Vec<u64>> {
+    let (there_read, mut there_write) = pipe_pair()?;
+    let (mut back_read, back_write) = pipe_pair()?;
+    on_cpu(cpu, move || {
+        sys::be_batch()?;
+        let child = sys::fork_echo(
+            cpu.index(),
+            true,
+            (there_read.as_fd(), back_write.as_fd()),
+            &[there_write.as_fd(), back_read.as_fd()],
+        )?;
+        // Ours would keep the child's reads open, and us from seeing that it ended.
+        drop((there_read, back_write));
+        let mut byte = [0];
+        let samples = until_failure(effort, || {
+            there_write.write_all(&byte).and_then(|()| back_read.read_exact(&mut byte))
+        });
+        drop(there_write);
+        drop(child);
+        samples
+    })
+}
+
 /// What a waker and its wakee see of futex wake-ups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FutexWake {
-    /// Time that the waker spends in the call that wakes a sleeper, ns.
+    /// Time that the waker spends in the call that wakes a sleeper, with one clock reading, ns.
     pub waker_ns: Vec<u64>,
     /// From before that call until the wakee runs, ns.
     pub latency_ns: Vec<u64>,
@@ -171,6 +277,7 @@ pub fn futex_wake(waker: CpuId, wakee: CpuId, pause_ns: u64, wakes: usize) -> io
     let awake_at = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let wake = || {
+        sys::set_timer_slack(1)?;
         let mut result =
             FutexWake { waker_ns: Vec::with_capacity(wakes), latency_ns: Vec::with_capacity(wakes) };
         for _ in 0..wakes {
@@ -236,12 +343,14 @@ pub fn yield_switch(cpu: CpuId, effort: Effort) -> io::Result<Vec<u64>> {
     on_two_cpus((cpu, measured), (cpu, other))
 }
 
-/// How late a sleep of `pause_ns` ends on an otherwise idle CPU, ns: timer interrupt, idle exit, wake-up and switch.
+/// How late a sleep of `pause_ns` ends on an otherwise idle CPU, ns: timer interrupt, idle exit, wake-up and switch, and one
+/// clock reading. Without the timer slack that ordinary threads have.
 ///
 /// # Errors
 /// If the CPU may not be used.
 pub fn timer_wakeup(cpu: CpuId, pause_ns: u64, sleeps: usize) -> io::Result<Vec<u64>> {
     on_cpu(cpu, || {
+        sys::set_timer_slack(1)?;
         Ok((0..sleeps)
             .map(|_| {
                 let at = sys::monotonic_ns() + pause_ns;
@@ -297,7 +406,9 @@ pub fn cache_line(first: CpuId, second: CpuId, effort: Effort) -> io::Result<Vec
 #[cfg(test)]
 mod tests {
     use super::{
-        Effort, cache_line, futex_wake, pipe_alone, pipe_round_trip, system_call, timer_wakeup, yield_switch,
+        Effort, cache_line, clock_read, futex_wait_not, futex_wake, futex_wake_nobody, pipe_alone,
+        pipe_round_trip, pipe_round_trip_processes, socket_alone, system_call, timer_wakeup, yield_alone,
+        yield_switch,
     };
     use ttwu_model::CpuId;
 
@@ -317,6 +428,25 @@ mod tests {
         let call = median(system_call(cpu, FEW).expect("CPU 0 is there"));
         assert!(round > 2 * call && alone > call, "round trip {round} ns, alone {alone} ns, call {call} ns");
         assert_eq!(yield_switch(cpu, FEW).expect("CPU 0 is there").len(), 3);
+        let processes = median(pipe_round_trip_processes(cpu, FEW).expect("CPU 0 is there"));
+        assert!(processes > 2 * call, "between processes {processes} ns, call {call} ns");
+    }
+
+    /// Clock reads need no system call on ordinary machines, so only calls are compared with anything.
+    #[test]
+    fn what_one_thread_measures_alone_has_its_samples() {
+        let cpu = CpuId::new(0);
+        for measured in [
+            clock_read(cpu, FEW),
+            futex_wake_nobody(cpu, FEW),
+            futex_wait_not(cpu, FEW),
+            yield_alone(cpu, FEW),
+            socket_alone(cpu, 1, FEW),
+        ] {
+            let samples = measured.expect("CPU 0 is there");
+            assert_eq!(samples.len(), 3);
+            assert!(samples.iter().all(|&ns| ns > 0), "{samples:?}");
+        }
     }
 
     #[test]
@@ -354,5 +484,6 @@ mod tests {
         assert!(system_call(CpuId::new(5000), FEW).is_err());
         assert!(cache_line(CpuId::new(0), CpuId::new(1023), FEW).is_err());
         assert!(futex_wake(CpuId::new(1023), CpuId::new(0), 1, 1).is_err());
+        assert!(pipe_round_trip_processes(CpuId::new(1023), FEW).is_err());
     }
 }

@@ -393,6 +393,69 @@ pub(crate) fn sleep_until(at_ns: u64) {
     }
 }
 
+/// Makes the calling thread `SCHED_BATCH`: woken, it preempts nobody. Anybody may.
+pub(crate) fn be_batch() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads a live structure; 0 is the calling thread.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
+    check(libc::c_long::from(result)).map(drop)
+}
+
+/// How late the calling thread's timers may be so that they coincide with others, ns; 50 us unless told.
+pub(crate) fn set_timer_slack(ns: u64) -> io::Result<()> {
+    // SAFETY: this option takes numbers only.
+    let result = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong, 0, 0, 0) };
+    check(libc::c_long::from(result)).map(drop)
+}
+
+/// A child process that answers each byte from `from` with one to `to`, on `cpu`, `SCHED_BATCH` if `batch`, until the other
+/// side of `from` is closed. It closes `not_its` first.
+///
+/// A fork, since only another address space makes the switch between processes that is to be measured; between fork and
+/// exit the child makes nothing but async-signal-safe calls, as it must where there were other threads.
+pub(crate) fn fork_echo(
+    cpu: usize,
+    batch: bool,
+    (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),
+    not_its: &[BorrowedFd<'_>],
+) -> io::Result<EchoChild> {
+    // SAFETY: fork takes nothing; what the child does below is async-signal-safe.
+    let pid = unsafe { libc::fork() };
+    if pid != 0 {
+        check(libc::c_long::from(pid))?;
+        return Ok(EchoChild { pid });
+    }
+    let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
+    let ready = bind_to_cpu(cpu).is_ok() && (!batch || be_batch().is_ok());
+    let mut byte = [0_u8];
+    // SAFETY: plain system calls on descriptors that the child has copies of and a buffer on its stack; `_exit` runs no
+    // destructor of the parent's.
+    unsafe {
+        for fd in not_its {
+            libc::close(fd.as_raw_fd());
+        }
+        let buffer = byte.as_mut_ptr().cast::<libc::c_void>();
+        while ready && libc::read(from, buffer, 1) == 1 && libc::write(to, buffer, 1) == 1 {}
+        libc::_exit(i32::from(!ready))
+    }
+}
+
+/// A child of [`fork_echo`]; waited for when dropped.
+#[derive(Debug)]
+pub(crate) struct EchoChild {
+    pid: libc::pid_t,
+}
+
+impl Drop for EchoChild {
+    fn drop(&mut self) {
+        let mut status = 0;
+        // SAFETY: the kernel writes the status; it is our child, which nobody else waits for.
+        unsafe {
+            libc::waitpid(self.pid, &raw mut status, 0);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -79,6 +79,53 @@ pub fn read_topology(root: &Path) -> Result<Topology, SysfsError> {
         .map_err(|source| SysfsError::Topology { root: root.to_owned(), source })
 }
 
+/// An idle state as the kernel's table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleState {
+    /// Its name, such as `C1E`.
+    pub name: String,
+    /// Exit latency, ns.
+    pub exit_ns: u64,
+    /// Target residency, ns.
+    pub residency_ns: u64,
+}
+
+/// The idle states of CPU `cpu` below `root`, the polling one included, as the cpuidle driver gives them. Empty where there
+/// is no driver: the kernel then halts by the architecture's own instruction.
+///
+/// # Errors
+/// When a state's files are not what they should be.
+pub fn read_idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, SysfsError> {
+    // The kernel has room for ten.
+    const STATES_MAX: usize = 10;
+    let tree = Tree { system: root.join("sys/devices/system") };
+    let mut states = Vec::new();
+    for index in 0..STATES_MAX {
+        let folder = format!("cpu/cpu{}/cpuidle/state{index}", cpu.index());
+        let Some(name) = tree.optional(&format!("{folder}/name")) else { break };
+        let ns = |file: &str| {
+            let name = format!("{folder}/{file}");
+            let text = tree.required(&name)?;
+            let us: u64 = text.trim().parse().map_err(|_| tree.bad(&name, "a number of us", &text))?;
+            Ok::<u64, SysfsError>(us.saturating_mul(1000))
+        };
+        states.push(IdleState {
+            name: name.trim().to_owned(),
+            exit_ns: ns("latency")?,
+            residency_ns: ns("residency")?,
+        });
+    }
+    Ok(states)
+}
+
+/// Does this machine run under a hypervisor that says so? Known on x86 only, from its CPU flags.
+#[must_use]
+pub fn under_hypervisor() -> bool {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
 struct Tree {
     system: PathBuf,
 }
@@ -375,6 +422,26 @@ reclaim 32
         check(cluster, "arch generic\n1 socket x 2 clusters x 2 cores\nllc core\n");
         let unknown = format!("{cluster}\ncpu/cpu{{0-3}}/topology/cluster_id: -1");
         check(&unknown, "arch generic\n1 socket x 4 cores\nllc core\n");
+    }
+
+    #[test]
+    fn idle_states_come_from_the_drivers_table() {
+        let directory = tree(
+            "cpu/cpu0/cpuidle/state0/name: POLL
+             cpu/cpu0/cpuidle/state0/latency: 0
+             cpu/cpu0/cpuidle/state0/residency: 0
+             cpu/cpu0/cpuidle/state1/name: C1E
+             cpu/cpu0/cpuidle/state1/latency: 10
+             cpu/cpu0/cpuidle/state1/residency: 20
+             cpu/cpu1/cpuidle/state0/name: POLL
+             cpu/cpu1/cpuidle/state0/latency: soon",
+        );
+        let states = read_idle_states(directory.path(), CpuId::new(0)).expect("readable");
+        let c1e = IdleState { name: "C1E".to_owned(), exit_ns: 10_000, residency_ns: 20_000 };
+        assert_eq!((states.len(), &states[1]), (2, &c1e));
+        let error = read_idle_states(directory.path(), CpuId::new(1)).expect_err("no number");
+        assert!(error.to_string().ends_with("expected a number of us, found `soon`"), "{error}");
+        assert_eq!(read_idle_states(directory.path(), CpuId::new(2)).expect("no driver"), []);
     }
 
     #[test]

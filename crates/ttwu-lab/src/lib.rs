@@ -10,6 +10,7 @@
 
 pub mod arm;
 pub mod attribute;
+pub mod calibrate;
 pub mod compare;
 pub mod fuzz;
 mod metrics;

@@ -24,7 +24,8 @@ pub use distribution::{normal_quantile, student_t_quantile, student_t_two_sided}
 pub use equivalence::{Equivalence, equivalence, equivalence_paired};
 pub use hypothesis::{TTest, paired_t, welch_t};
 pub use interval::{
-    Interval, bca_bootstrap, hodges_lehmann, hodges_lehmann_paired, ratio_of_means, ratio_of_means_paired,
+    Interval, bca_bootstrap, hodges_lehmann, hodges_lehmann_paired, median_interval, ratio_of_means,
+    ratio_of_means_paired,
 };
 pub use multiple::{benjamini_hochberg, holm};
 pub use permutation::{Permutation, permutation_test, permutation_test_paired};

@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Reproduce(Reproduce),
     /// Run random scenarios with all checkers; print the smallest that fails
     Fuzz(crate::commands::fuzz::Fuzz),
+    /// Measure what wake-ups and switches cost on this machine, for simulations of it
+    Calibrate(crate::commands::calibrate::Args),
     /// Print the shell's completion script
     #[command(hide = true)]
     Completions {

@@ -80,9 +80,15 @@ impl Scenario {
         let (topology, preset) = machine(&mut fields, surroundings)?;
         let info = MachineInfo { cpus: topology.cpu_bound() as u32 };
         let (workload, notes) = workload(&mut fields, &info, surroundings)?;
-        let costs = match fields.table("costs")? {
-            Some(fields) => Costs::from_fields(fields, preset)?,
-            None => preset_costs(preset, source, fields.at())?,
+        let at = fields.at();
+        let costs = match fields.node("costs") {
+            Some(node) => match &node.value {
+                Value::Text(path) => cost_file(path, node, source, surroundings)?,
+                Value::Integer(_) | Value::Flag(_) | Value::Array(_) | Value::Table(_) | Value::Other(_) => {
+                    Costs::from_fields(Fields::new(source, node, "costs")?, preset)?
+                }
+            },
+            None => preset_costs(preset, source, at)?,
         };
         let settings = match fields.table("settings")? {
             Some(fields) => settings::read(fields, policy.kernel(), &topology)?,
@@ -241,6 +247,18 @@ fn workload_table(
     }
     let imported = rtapp::import(&text, path, info).map_err(|error| fail(error.to_string()))?;
     Ok((imported.workload, imported.notes))
+}
+
+/// The costs of a file, as calibration writes one.
+fn cost_file(
+    path: &str,
+    node: &Node,
+    source: Source<'_>,
+    surroundings: &dyn Surroundings,
+) -> Result<Costs, SpecError> {
+    let fail = |message: String| source.error(node.span.start, format!("costs: {path}: {message}"));
+    let text = surroundings.file(path).map_err(fail)?;
+    Costs::from_toml(&text).map_err(|error| fail(error.to_string()))
 }
 
 fn preset_costs(preset: Option<&'static str>, source: Source<'_>, at: usize) -> Result<Costs, SpecError> {

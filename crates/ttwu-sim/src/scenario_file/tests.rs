@@ -179,6 +179,10 @@ impl Surroundings for Shelf {
             "own.toml" => Ok("[[tasks]]\nname = \"t\"\ndo = \"rnu 1us\"\n".to_owned()),
             "rt.json" => Ok("{\"tasks\": {\"t\": {\"loop\": 1, \"suspend\": \"t\"}}}".to_owned()),
             "machine.txt" => Ok("2 cores x 2 threads".to_owned()),
+            "host.toml" => {
+                Ok("# ours\npreset = \"vm\"\nsyscall_ns = { value = 77, basis = \"measured\" }\n".to_owned())
+            }
+            "broken.toml" => Ok("preset = \"vm\"\nsyscal_ns = 77\n".to_owned()),
             _ => Err("no such file".to_owned()),
         }
     }
@@ -194,6 +198,15 @@ fn files_and_the_host_come_from_the_surroundings() {
     let costs = "[costs]\npreset = \"vm\"\n";
     let host = read(&format!("workload = \"pipe\"\nmachine = \"host\"\n{costs}")).expect("valid");
     assert_eq!(host.topology.cpu_bound(), 2);
+    let measured =
+        |file: &str| read(&format!("workload = \"pipe\"\nmachine = \"host\"\ncosts = \"{file}\"\n"));
+    let costs_of_host = measured("host.toml").expect("valid").costs;
+    assert_eq!((costs_of_host.preset_name(), costs_of_host.get(Cost::Syscall)), ("vm", 77));
+    assert_eq!(costs_of_host.basis(Cost::Syscall), Basis::Measured);
+    assert_eq!(
+        measured("broken.toml").expect_err("a typing error").to_string(),
+        "3:9: costs: broken.toml: 2:1: costs: unknown cost `syscal_ns`; did you mean `syscall_ns`?"
+    );
     let file = read(&format!("workload = \"pipe\"\nmachine = {{ file = \"machine.txt\" }}\n{costs}"))
         .expect("valid");
     assert_eq!(file.topology.cpu_bound(), 4);

@@ -1,5 +1,6 @@
 //! One file a command: flags → calls → text.
 
+pub(crate) mod calibrate;
 mod check;
 mod conform;
 mod convert;
@@ -21,6 +22,7 @@ use crate::exit::{Done, Failure, Outcome};
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         None => sample::run(),
+        Some(Command::Calibrate(args)) => calibrate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Attribute(args)) => lab::attribute::run(&args),
         Some(Command::Sweep(args)) => lab::sweep::run(&args),
