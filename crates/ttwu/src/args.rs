@@ -392,7 +392,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=100_000))]
     pub(crate) seeds: u64,
     /// Seeds a cell with a cost halved or doubled; 0 leaves the sensitivity out
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=100_000))]
     pub(crate) sensitivity: u64,
     /// Runs at once (default: one a CPU)
     #[arg(short, long, value_name = "N", value_parser = jobs)]

@@ -55,6 +55,11 @@ fn two_nodes_one_memory(scenario: &mut Scenario) {
     scenario.settings.memory = MemoryPlacement::Node(NodeId::new(0));
 }
 
+/// A tenth of a second or less of the benchmarks that print a rate.
+const fn short(setup: Setup, until_ns: u64) -> Setup {
+    Setup { until_ns, ..setup }
+}
+
 const fn setup(
     id: &'static str,
     title: &'static str,
@@ -112,44 +117,56 @@ const SETUPS: &[Setup] = &[
     setup(
         "packed",
         "hackbench -p -T -g 1 on CPUs 0-3, one cluster",
-        (NODE, "hackbench:pipe,threads,groups=1,loops=200"),
+        (NODE, "hackbench:pipe,threads,groups=1,loops=100"),
         packed,
         PLAIN,
     ),
     setup(
         "spread",
         "hackbench -p -T -g 1 on CPUs 0,4,8,12",
-        (NODE, "hackbench:pipe,threads,groups=1,loops=200"),
+        (NODE, "hackbench:pipe,threads,groups=1,loops=100"),
         spread,
         PLAIN,
     ),
-    setup(
-        "tbench-1",
-        "tbench, 1 client, node 0",
-        (WIDE, "tbench:clients=1,timelimit=1"),
-        node_0_of_128,
-        V6_7,
+    short(
+        setup(
+            "tbench-1",
+            "tbench, 1 client, node 0",
+            (WIDE, "tbench:clients=1,timelimit=1"),
+            node_0_of_128,
+            V6_7,
+        ),
+        100_000_000,
     ),
-    setup(
-        "tbench-4",
-        "tbench, 4 clients, node 0",
-        (WIDE, "tbench:clients=4,timelimit=1"),
-        node_0_of_128,
-        V6_7,
+    short(
+        setup(
+            "tbench-4",
+            "tbench, 4 clients, node 0",
+            (WIDE, "tbench:clients=4,timelimit=1"),
+            node_0_of_128,
+            V6_7,
+        ),
+        50_000_000,
     ),
-    setup(
-        "tbench-32",
-        "tbench, 32 clients, node 0",
-        (WIDE, "tbench:clients=32,timelimit=1"),
-        node_0_of_128,
-        V6_7,
+    short(
+        setup(
+            "tbench-32",
+            "tbench, 32 clients, node 0",
+            (WIDE, "tbench:clients=32,timelimit=1"),
+            node_0_of_128,
+            V6_7,
+        ),
+        20_000_000,
     ),
-    setup(
-        "netperf-1",
-        "netperf TCP_RR, 1 instance, node 0",
-        (WIDE, "netperf:test=TCP_RR,clients=1,testlen=1"),
-        node_0_of_128,
-        V6_7,
+    short(
+        setup(
+            "netperf-1",
+            "netperf TCP_RR, 1 instance, node 0",
+            (WIDE, "netperf:test=TCP_RR,clients=1,testlen=1"),
+            node_0_of_128,
+            V6_7,
+        ),
+        100_000_000,
     ),
 ];
 

@@ -44,7 +44,7 @@ const fn shallow_arm(scenario: &mut Scenario) {
 }
 
 const SCHBENCH: &str = "schbench-a:message-threads=2,threads=8,runtime=8";
-const HACKBENCH: &str = "hackbench:groups=1,loops=600";
+const HACKBENCH: &str = "hackbench:groups=1,loops=300";
 
 const SETUPS: &[Setup] = &[
     Setup {
@@ -113,7 +113,7 @@ const SETUPS: &[Setup] = &[
         machine: "xeon-8269cy",
         costs: "skylake-server",
         workload: "context1:copies=104,seconds=1",
-        until_ns: 40_000_000,
+        until_ns: 10_000_000,
         prepare: Some(only_c1),
         variants: TWO,
     },
@@ -123,7 +123,7 @@ const SETUPS: &[Setup] = &[
         machine: "xeon-8269cy",
         costs: "skylake-server",
         workload: "context1:copies=40,seconds=1",
-        until_ns: 40_000_000,
+        until_ns: 10_000_000,
         prepare: Some(only_c1),
         variants: TWO,
     },
