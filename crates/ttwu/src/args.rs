@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// A laboratory for where Linux places woken tasks, and whether they preempt.
 ///
-/// Without a command, reports on an embedded sample recording.
+/// Without a command, simulates the best known claims of five mailing-list threads and prints them beside the published figures.
 #[derive(Debug, Parser)]
 #[command(
     name = "ttwu",
@@ -136,7 +136,7 @@ pub(crate) enum Clock {
     after_help = "Analyses: latency placement cpus migrations switches irqs wakers timehist\n(default: an overview of one screen)\n\nExample:\n  ttwu report run.ttwu\n  ttwu report perf.data latency --style perf-6.1\n  ttwu report trace.dat timehist --cpu 0-3 --task hackbench"
 )]
 pub(crate) struct Report {
-    /// Recording of any format: perf.data, trace.dat, ftrace or perf text, Perfetto, .ttwu, a tracefs copy
+    /// Recording of any format (`sample` is an embedded one): perf.data, trace.dat, ftrace or perf text, Perfetto, .ttwu, a tracefs copy
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// What to report

@@ -44,8 +44,8 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn without_arguments_the_sample_is_explained_on_one_screen() {
-    let text = check(&[], 0, "1 100 wake-ups", "sample");
+fn the_embedded_sample_is_explained_on_one_screen() {
+    let text = check(&["report", "sample"], 0, "1 100 wake-ups", "");
     assert!(text.lines().count() <= 42, "more than a screen");
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "more than 80 columns: {line}");

@@ -20,7 +20,7 @@ mod xfs;
 
 pub use claim::{Bound, Claim, Measure, Standing, Verdict};
 pub use quantity::Quantity;
-pub use render::{render_json, render_text};
+pub use render::{render_headlines, render_json, render_text};
 
 use ttwu_fair::{Policy, ScanEnd};
 use ttwu_model::{Level, Machine};
@@ -104,6 +104,20 @@ pub struct Experiment {
 /// All, in the order of the threads.
 pub static EXPERIMENTS: [&Experiment; 5] =
     [&dma::EXPERIMENT, &cluster::EXPERIMENT, &xfs::EXPERIMENT, &wakelist::EXPERIMENT, &eevdf::EXPERIMENT];
+
+/// The claims of the one-screen version.
+const HEADLINES: [&str; 10] = [
+    "dma.epyc-order",
+    "dma.xeon-size",
+    "cluster.g3",
+    "xfs.c1",
+    "xfs.order-patch",
+    "xfs.c32",
+    "wakelist.p50",
+    "wakelist.hackbench",
+    "eevdf.67-33",
+    "eevdf.switches",
+];
 
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,7 +253,28 @@ impl Experiment {
     /// # Panics
     /// If a shipped setup does not parse: a test sees to it that all do.
     pub fn reproduce(&'static self, effort: Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> Reproduced {
-        let cells: Vec<_> = self.cells().collect();
+        let all: Vec<_> = self.claims.iter().collect();
+        self.reproduce_claims(&all, self.cells().collect(), effort, progress)
+    }
+
+    /// The few claims by which the thread is known, on their own cells.
+    ///
+    /// # Panics
+    /// As [`Experiment::reproduce`].
+    pub fn headlines(&'static self, effort: Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> Reproduced {
+        let claims: Vec<_> = self.claims.iter().filter(|claim| HEADLINES.contains(&claim.id)).collect();
+        let read: Vec<CellId> = claims.iter().flat_map(|claim| claim.measure.cells()).collect();
+        let cells = self.cells().filter(|(setup, variant)| read.contains(&(setup.id, variant.id))).collect();
+        self.reproduce_claims(&claims, cells, effort, progress)
+    }
+
+    fn reproduce_claims(
+        &'static self,
+        claims: &[&'static Claim],
+        cells: Vec<(&'static Setup, &'static Variant)>,
+        effort: Effort,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Reproduced {
         let mut jobs = Vec::new();
         for seed in 1..=effort.seeds {
             jobs.extend(cells.iter().map(|&(setup, variant)| Job { setup, variant, seed, scaled: None }));
@@ -275,7 +310,7 @@ impl Experiment {
             let names = self.uncertain.into_iter().flat_map(|cost| scales.map(|scale| (cost, scale.0)));
             varied.extend(names.zip(scaled.chunks(each)).map(|(name, chunk)| (name, collect(chunk))));
         }
-        let claims = self.claims.iter().map(|claim| judge(claim, &samples, &varied)).collect();
+        let claims = claims.iter().map(|claim| judge(claim, &samples, &varied)).collect();
         let counters = cells.iter().enumerate().map(|(at, (setup, variant))| {
             let runs: Vec<&Ran> = base.iter().skip(at).step_by(cells.len()).collect();
             mean_counters((setup.id, variant.id), &runs)

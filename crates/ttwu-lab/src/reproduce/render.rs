@@ -81,6 +81,29 @@ pub fn render_text(reproduced: &Reproduced) -> String {
     out
 }
 
+/// One line a claim, for one screen.
+#[must_use]
+pub fn render_headlines(all: &[Reproduced]) -> String {
+    let mut out = String::new();
+    let seeds = all.first().map_or(0, |reproduced| reproduced.effort.seeds);
+    let _ = writeln!(out, "Five threads of the kernel's mailing list, simulated ({seeds} seeds a cell)\n");
+    for reproduced in all {
+        let _ = writeln!(out, "{}: {}", reproduced.experiment.name, reproduced.experiment.title);
+        for judged in &reproduced.claims {
+            wrapped(&mut out, 2, judged.claim.text);
+            let published = judged.claim.published_value.map_or_else(|| "in words".to_owned(), figure);
+            let simulated = judged.simulated.map_or_else(|| "missing".to_owned(), |i| figure(i.estimate));
+            let _ = writeln!(
+                out,
+                "    published {published}, simulated {simulated} (95 %: {}): {}",
+                interval(judged.simulated),
+                judged.verdict.name()
+            );
+        }
+    }
+    out
+}
+
 fn claim(out: &mut String, judged: &Judged) {
     let claim = judged.claim;
     let published = claim.published_value.map_or_else(|| "in words".to_owned(), figure);

@@ -122,3 +122,29 @@ fn a_missing_figure_is_missing() {
     samples.push(A, &[Quantity::Switches], vec![None]);
     assert_eq!(RATIO.estimate(&samples), None);
 }
+
+#[test]
+fn headlines_are_claims_of_every_thread() {
+    for experiment in EXPERIMENTS {
+        let count = experiment.claims.iter().filter(|claim| super::HEADLINES.contains(&claim.id)).count();
+        assert!(count >= 1, "{}", experiment.name);
+    }
+    let known = |id: &&str| {
+        EXPERIMENTS.iter().any(|experiment| experiment.claims.iter().any(|claim| claim.id == *id))
+    };
+    assert!(super::HEADLINES.iter().all(|id| known(&id)));
+}
+
+/// The whole of it takes long without optimisation; two threads show the form.
+#[test]
+fn headlines_fit_a_screen() {
+    let effort = super::Effort { seeds: 2, sensitivity_seeds: 0, threads: 2 };
+    let done: Vec<_> = ["dma", "eevdf"]
+        .map(|name| super::Experiment::find(name).expect("a thread").headlines(effort, &|_, _| {}))
+        .into();
+    let text = super::render_headlines(&done);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(text.matches("published ").count(), 4, "{text}");
+    let duty = done[1].claims.iter().find(|judged| judged.claim.id == "eevdf.67-33").expect("a headline");
+    assert_eq!(duty.verdict, Verdict::Holds, "{text}");
+}

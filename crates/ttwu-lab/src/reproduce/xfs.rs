@@ -29,7 +29,9 @@ fn with_frequency(scenario: &mut Scenario) {
     scenario.settings.frequency = Some(Frequency { min_permille: 390, sample_ns: 10_000_000 });
 }
 
-const LIMIT_NS: u64 = 20_000_000_000;
+/// A pass of the load file takes a client 30 to 500 ms by how many there are.
+const LIMIT_NS: u64 = 1_100_000_000;
+const HALF_NS: u64 = 600_000_000;
 
 const fn clients(
     id: &'static str,
@@ -49,30 +51,34 @@ const fn clients(
     }
 }
 
+const fn brief(setup: Setup) -> Setup {
+    Setup { until_ns: HALF_NS, ..setup }
+}
+
 const SETUPS: &[Setup] = &[
-    clients("c1", "dbench, 1 client, frequency follows load", "dbench:clients=1,timelimit=2", CONTEXT),
+    clients("c1", "dbench, 1 client, frequency follows load", "dbench:clients=1,timelimit=1", CONTEXT),
     Setup {
         id: "c1-fixed",
         title: "dbench, 1 client, full speed always",
         machine: "xfs-48cpu-numa",
         costs: "skylake-server",
-        workload: "dbench:clients=1,timelimit=2",
+        workload: "dbench:clients=1,timelimit=1",
         until_ns: LIMIT_NS,
         prepare: Some(effective_idle),
         variants: VARIANTS,
     },
-    clients("c2", "dbench, 2 clients", "dbench:clients=2,timelimit=2", VARIANTS),
-    clients("c4", "dbench, 4 clients", "dbench:clients=4,timelimit=2", VARIANTS),
-    clients("c8", "dbench, 8 clients", "dbench:clients=8,timelimit=1", VARIANTS),
-    clients("c16", "dbench, 16 clients", "dbench:clients=16,timelimit=1", TWO),
-    clients("c32", "dbench, 32 clients", "dbench:clients=32,timelimit=1", TWO),
+    clients("c2", "dbench, 2 clients", "dbench:clients=2,timelimit=1", VARIANTS),
+    clients("c4", "dbench, 4 clients", "dbench:clients=4,timelimit=1", VARIANTS),
+    brief(clients("c8", "dbench, 8 clients", "dbench:clients=8,timelimit=1", VARIANTS)),
+    brief(clients("c16", "dbench, 16 clients", "dbench:clients=16,timelimit=1", TWO)),
+    brief(clients("c32", "dbench, 32 clients", "dbench:clients=32,timelimit=1", TWO)),
     clients("c64", "dbench, 64 clients", "dbench:clients=64,timelimit=1", TWO),
     Setup {
         id: "uma-1",
         title: "dbench, 1 client, 8 CPUs of one LLC",
         machine: "uma-8",
         costs: "desktop",
-        workload: "dbench:clients=1,timelimit=2",
+        workload: "dbench:clients=1,timelimit=1",
         until_ns: LIMIT_NS,
         prepare: Some(with_frequency),
         variants: TWO,

@@ -21,7 +21,7 @@ use crate::exit::{Done, Failure, Outcome};
 /// Does what the flags ask.
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
-        None => sample::run(),
+        None => reproduce::headlines(),
         Some(Command::Calibrate(args)) => calibrate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Attribute(args)) => lab::attribute::run(&args),
@@ -31,6 +31,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Some(Command::Convert(args)) => convert::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Record(args)) => record::run(&args),
+        Some(Command::Report(args)) if sample::is_meant(&args) => sample::run(&args),
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Fuzz(args)) => fuzz::run(&args),
         Some(Command::Sim(args)) => sim::run(&args),

@@ -5,7 +5,9 @@ use crate::exit::{Done, Failure, Outcome};
 use crate::output::{OutputFormat, print};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
-use ttwu_lab::reproduce::{EXPERIMENTS, Effort, Experiment, Reproduced, Verdict, render_json, render_text};
+use ttwu_lab::reproduce::{
+    EXPERIMENTS, Effort, Experiment, Reproduced, Verdict, render_headlines, render_json, render_text,
+};
 
 /// Reproduces the threads that were named.
 pub(crate) fn run(args: &args::Reproduce) -> Outcome {
@@ -24,6 +26,20 @@ pub(crate) fn run(args: &args::Reproduce) -> Outcome {
     let fails = |verdict| matches!(verdict, Verdict::Fails | Verdict::Missing);
     let any = done.iter().flat_map(|one| &one.claims).any(|judged| fails(judged.verdict));
     Ok(if any { Done::No } else { Done::Ok })
+}
+
+/// `ttwu` without a command: the one-screen version.
+pub(crate) fn headlines() -> Outcome {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let effort = Effort { seeds: 4, sensitivity_seeds: 0, threads };
+    let done: Vec<Reproduced> =
+        EXPERIMENTS.iter().map(|experiment| experiment.headlines(effort, &|_, _| {})).collect();
+    print(&render_headlines(&done))?;
+    crate::output::say("");
+    crate::output::say(
+        "`ttwu reproduce` has all claims with counters and sensitivity, `ttwu --help` the rest.",
+    );
+    Ok(Done::Ok)
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
