@@ -254,7 +254,7 @@ impl Experiment {
     /// If a shipped setup does not parse: a test sees to it that all do.
     pub fn reproduce(&'static self, effort: Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> Reproduced {
         let all: Vec<_> = self.claims.iter().collect();
-        self.reproduce_claims(&all, self.cells().collect(), effort, progress)
+        self.reproduce_claims(&all, &self.cells().collect::<Vec<_>>(), effort, progress)
     }
 
     /// The few claims by which the thread is known, on their own cells.
@@ -264,14 +264,15 @@ impl Experiment {
     pub fn headlines(&'static self, effort: Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> Reproduced {
         let claims: Vec<_> = self.claims.iter().filter(|claim| HEADLINES.contains(&claim.id)).collect();
         let read: Vec<CellId> = claims.iter().flat_map(|claim| claim.measure.cells()).collect();
-        let cells = self.cells().filter(|(setup, variant)| read.contains(&(setup.id, variant.id))).collect();
-        self.reproduce_claims(&claims, cells, effort, progress)
+        let cells: Vec<_> =
+            self.cells().filter(|(setup, variant)| read.contains(&(setup.id, variant.id))).collect();
+        self.reproduce_claims(&claims, &cells, effort, progress)
     }
 
     fn reproduce_claims(
         &'static self,
         claims: &[&'static Claim],
-        cells: Vec<(&'static Setup, &'static Variant)>,
+        cells: &[(&'static Setup, &'static Variant)],
         effort: Effort,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Reproduced {

@@ -132,7 +132,7 @@ fn headlines_are_claims_of_every_thread() {
     let known = |id: &&str| {
         EXPERIMENTS.iter().any(|experiment| experiment.claims.iter().any(|claim| claim.id == *id))
     };
-    assert!(super::HEADLINES.iter().all(|id| known(&id)));
+    assert!(super::HEADLINES.iter().all(known));
 }
 
 /// The whole of it takes long without optimisation; two threads show the form.
