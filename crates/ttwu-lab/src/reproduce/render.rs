@@ -128,6 +128,9 @@ fn claim(out: &mut String, judged: &Judged) {
     }
     if judged.verdict == Verdict::Fails || judged.verdict == Verdict::Leans {
         let _ = writeln!(out, "    expected: {}", claim.bound);
+        if let (Verdict::Fails, Some(why)) = (judged.verdict, claim.explanation()) {
+            wrapped(out, 4, &format!("why: {why}"));
+        }
     }
     for (cost, factor, estimate) in &judged.sensitive_to {
         let estimate = estimate.map_or_else(|| "missing".to_owned(), figure);
@@ -205,6 +208,7 @@ fn json_claim(judged: &Judged) -> Value {
         "note": note,
         "verdict": judged.verdict.name(),
         "holds": holds,
+        "why_not": if judged.verdict == Verdict::Fails { claim.explanation() } else { None },
         "sensitivity_tried": judged.sensitivity_tried,
         "sensitive_to": sensitive,
     })

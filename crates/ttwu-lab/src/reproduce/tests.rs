@@ -148,3 +148,12 @@ fn headlines_fit_a_screen() {
     let duty = done[1].claims.iter().find(|judged| judged.claim.id == "eevdf.67-33").expect("a headline");
     assert_eq!(duty.verdict, Verdict::Holds, "{text}");
 }
+
+#[test]
+fn explanations_are_of_claims_that_exist() {
+    let explained = EXPERIMENTS
+        .iter()
+        .flat_map(|experiment| experiment.claims)
+        .filter(|claim| claim.explanation().is_some());
+    assert_eq!(explained.count(), 4);
+}
