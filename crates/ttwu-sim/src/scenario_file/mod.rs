@@ -12,9 +12,9 @@ mod tests;
 use std::ops::Range;
 
 use ttwu_fair::{Kernel, Policy};
-use ttwu_model::{MACHINES, Machine, Topology};
+use ttwu_model::{CpuSet, MACHINES, Machine, Topology};
 use ttwu_workload::spec_toml::{Fields, Node, Source, SpecError, Value};
-use ttwu_workload::{MachineInfo, Until, Workload, nearest_name, parse_time, rtapp};
+use ttwu_workload::{MachineInfo, ObjectKind, Until, Workload, nearest_name, parse_time, rtapp};
 
 use crate::{Basis, Costs, PRESETS, Scenario, Settings};
 
@@ -81,6 +81,7 @@ impl Scenario {
         let info = MachineInfo { cpus: topology.cpu_bound() as u32 };
         let (workload, notes) = workload(&mut fields, &info, surroundings)?;
         let at = fields.at();
+        somewhere_to_run(&workload, &topology).map_err(|message| source.error(at, message))?;
         let costs = match fields.node("costs") {
             Some(node) => match &node.value {
                 Value::Text(path) => cost_file(path, node, source, surroundings)?,
@@ -107,6 +108,31 @@ impl Scenario {
         let until_ns = duration.unwrap_or(own);
         Ok((Self { workload, topology, policy, costs, settings, seed, until_ns }, notes))
     }
+}
+
+/// Every task and every set of CPUs that a task may be confined to must have a CPU of this machine.
+fn somewhere_to_run(workload: &Workload, topology: &Topology) -> Result<(), String> {
+    let online = topology.online();
+    let misses = |set: &CpuSet| set.intersection(online).is_empty();
+    for task in &workload.tasks {
+        if task.allowed.as_ref().is_some_and(misses) {
+            return Err(format!(
+                "workload: task `{}`: none of its CPUs is one of the machine's, {online}",
+                task.name
+            ));
+        }
+    }
+    for object in &workload.objects {
+        if let ObjectKind::Cpus(set) = &object.kind
+            && misses(set)
+        {
+            return Err(format!(
+                "workload: CPUs `{}`: none of them is one of the machine's, {online}",
+                object.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn format_version(fields: &mut Fields<'_>) -> Result<(), SpecError> {

@@ -324,3 +324,22 @@ fn damaged_files_are_errors_or_scenarios_never_panics() {
     }
     assert!(read > 0, "no damage was harmless: the test looks at errors of the first line only");
 }
+
+/// A breaker's file: it got past the reader and panicked in the machine.
+#[test]
+fn a_task_that_may_run_nowhere_is_refused() {
+    let own = |objects: &str, task: &str| {
+        format!(
+            "machine = \"uma-8\"\npolicy = \"linux-6.12\"\n[workload]\nname = \"x\"\nuntil = \"1ms\"\n[workload.objects]\n{objects}\n\
+             [[workload.tasks]]\nname = \"a\"\n{task}"
+        )
+    };
+    assert_eq!(
+        fault(&own("", "cpus = \"99\"\ndo = \"run 1us\"")),
+        "1:1: workload: task `a`: none of its CPUs is one of the machine's, 0-7"
+    );
+    assert_eq!(
+        fault(&own("b = \"cpus 5000\"", "do = \"affinity b; run 1us\"")),
+        "1:1: workload: CPUs `b`: none of them is one of the machine's, 0-7"
+    );
+}

@@ -61,6 +61,9 @@ fn mmtests_tables(args: &Compare, directory: &std::path::Path) -> Outcome {
             return Err(Failure::input(anyhow!(why)));
         }
     };
+    if args.format == Some(OutputFormat::Json) {
+        return Err(Failure::input(anyhow!("with --mmtests there is text only, mmtests' own")));
+    }
     let options = mmtests::Options {
         directory: directory.to_owned(),
         benchmark: args.benchmark.clone().unwrap_or_default(),
