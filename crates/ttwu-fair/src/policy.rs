@@ -236,7 +236,7 @@ impl Policy {
         let nearest = features
             .chain(variants)
             .chain(tunables)
-            .map(|known| (edit_distance(&known.to_lowercase(), &name.to_lowercase()), known))
+            .map(|known| (strsim::levenshtein(&known.to_lowercase(), &name.to_lowercase()), known))
             .min()
             .filter(|(distance, known)| *distance <= known.len() / 3)
             .map(|(_, known)| known.to_owned());
@@ -315,21 +315,6 @@ impl std::str::FromStr for Policy {
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         Self::parse(text)
     }
-}
-
-/// Levenshtein distance, for suggesting a name; inputs are short.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut previous: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = previous[0];
-        previous[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replace = diagonal + usize::from(x != y);
-            diagonal = previous[j + 1];
-            previous[j + 1] = replace.min(previous[j] + 1).min(previous[j + 1] + 1);
-        }
-    }
-    previous[b.len()]
 }
 
 #[cfg(test)]

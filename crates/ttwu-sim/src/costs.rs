@@ -620,7 +620,7 @@ impl Costs {
     /// When there is none; with the nearest one that there is.
     pub fn find(name: &str) -> Result<&'static CostRow, CostError> {
         COSTS.iter().find(|row| row.name == name).ok_or_else(|| {
-            let distances = COSTS.iter().map(|row| (edit_distance(row.name, name), row.name));
+            let distances = COSTS.iter().map(|row| (strsim::levenshtein(row.name, name), row.name));
             let near = distances.min().filter(|&(distance, known)| distance <= known.len() / 3 + 1);
             CostError::UnknownCost { name: name.to_owned(), nearest: near.map(|(_, known)| known) }
         })
@@ -677,21 +677,6 @@ impl Costs {
         }
         states
     }
-}
-
-/// Levenshtein distance, for suggesting a name; inputs are short.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut previous: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = previous[0];
-        previous[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replace = diagonal + usize::from(x != y);
-            diagonal = previous[j + 1];
-            previous[j + 1] = replace.min(previous[j] + 1).min(previous[j + 1] + 1);
-        }
-    }
-    previous[b.len()]
 }
 
 #[cfg(test)]

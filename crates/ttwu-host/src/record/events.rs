@@ -187,24 +187,10 @@ fn set_name(item: &str) -> Result<&'static str, EventSetError> {
 /// The name with the smallest edit distance, if at most half of the letters differ.
 fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     names
-        .map(|name| (distance(wanted, name), name))
+        .map(|name| (strsim::levenshtein(wanted, name), name))
         .min()
         .filter(|&(distance, name)| distance * 2 <= name.len().max(wanted.len()))
         .map(|(_, name)| name.to_owned())
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != y)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
 }
 
 /// The tracepoints of this machine that a set stands for.

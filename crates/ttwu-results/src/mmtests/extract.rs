@@ -171,19 +171,5 @@ fn no_baseline(options: &Options, arm: &Arm) -> Result<Error, Error> {
 
 /// The name that takes the fewest changes of a character.
 fn nearest<'a>(wanted: &str, names: &'a [String]) -> Option<&'a str> {
-    names.iter().map(String::as_str).min_by_key(|name| distance(wanted.as_bytes(), name.as_bytes()))
-}
-
-fn distance(from: &[u8], to: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[to.len()]
+    names.iter().map(String::as_str).min_by_key(|name| strsim::levenshtein(wanted, name))
 }
