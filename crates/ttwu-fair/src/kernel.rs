@@ -66,6 +66,16 @@ impl Kernel {
             .find(|kernel| kernel.name() == name || kernel.name().strip_prefix("linux-") == Some(name))
     }
 
+    /// The last release that a kernel version comes after (the first one, if it is older than all): `linux-6.13.7` gives
+    /// 6.12. Postings between releases are never the answer.
+    #[must_use]
+    pub fn before_release(version: &str) -> Option<Self> {
+        let asked = release(version)?;
+        let releases = Self::ALL.into_iter().filter_map(|kernel| Some((release(kernel.name())?, kernel)));
+        let (_, first) = releases.clone().next()?;
+        Some(releases.take_while(|&(of, _)| of <= asked).last().map_or(first, |(_, kernel)| kernel))
+    }
+
     /// Does it queue by virtual deadline (EEVDF) rather than by virtual run time (CFS)?
     #[must_use]
     pub const fn is_eevdf(self) -> bool {
@@ -74,6 +84,14 @@ impl Kernel {
             Self::Eevdf202304 | Self::V6_6 | Self::V6_12 | Self::V7_2 => true,
         }
     }
+}
+
+/// Major and minor number of `linux-6.13.7`, `v6.13-rc2` or `6.13`.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let digits = version.trim_start_matches("linux-").trim_start_matches('v');
+    let mut numbers = digits.split(|at: char| !at.is_ascii_digit());
+    let major = numbers.next()?.parse().ok()?;
+    Some((major, numbers.next().and_then(|minor| minor.parse().ok()).unwrap_or(0)))
 }
 
 impl fmt::Display for Kernel {

@@ -30,15 +30,21 @@ pub struct Policy {
     set: Vec<(&'static str, u64)>,
 }
 
+fn hint(nearest: Option<Kernel>) -> String {
+    nearest.map_or(String::new(), |kernel| format!("; the nearest is {kernel}"))
+}
+
 /// Why a policy's text is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// No such kernel.
-    #[error("unknown kernel `{name}`; known: {}", Kernel::ALL.map(Kernel::name).join(", "))]
+    #[error("unknown kernel `{name}`{}; known: {}", hint(*nearest), Kernel::ALL.map(Kernel::name).join(", "))]
     UnknownKernel {
         /// As given.
         name: String,
+        /// The last generation before that version, or the first of all.
+        nearest: Option<Kernel>,
     },
     /// No such feature, variant or tunable.
     #[error("unknown setting `{name}`{}", nearest.as_ref().map_or(String::new(), |near| format!("; did you mean `{near}`?")))]
@@ -99,8 +105,10 @@ impl Policy {
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let kernel =
-            Kernel::from_name(name).ok_or_else(|| PolicyError::UnknownKernel { name: name.to_owned() })?;
+        let kernel = Kernel::from_name(name).ok_or_else(|| PolicyError::UnknownKernel {
+            name: name.to_owned(),
+            nearest: Kernel::before_release(name),
+        })?;
         let mut policy = Self::of(kernel);
         for word in words {
             policy.apply(word)?;
@@ -369,6 +377,17 @@ mod tests {
         );
         assert_eq!(refusal("linux-6.12 latency_ns=1000000"), "linux-6.12 has no latency_ns");
         assert_eq!(refusal("linux-6.12 hz=1"), "hz does not take `1`; it takes 24 to 10000");
-        assert!(refusal("linux-4.4").starts_with("unknown kernel `linux-4.4`; known: linux-5.5, "));
+        assert!(refusal("linux").starts_with("unknown kernel `linux`; known: linux-5.5, "));
+        for (asked, nearest) in [
+            ("linux-4.4", "linux-5.5"),
+            ("linux-5.10", "linux-5.9"),
+            ("6.5", "linux-6.1"),
+            ("v6.13.7", "linux-6.12"),
+            ("linux-6.18.0-rc3", "linux-6.12"),
+            ("linux-9", "linux-7.2"),
+        ] {
+            let expected = format!("unknown kernel `{asked}`; the nearest is {nearest}; known: ");
+            assert!(refusal(asked).starts_with(&expected), "{}", refusal(asked));
+        }
     }
 }

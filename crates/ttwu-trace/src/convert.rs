@@ -39,6 +39,17 @@ impl Target {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, target)| target)
     }
 
+    /// Can this build write it?
+    ///
+    /// # Errors
+    /// [`ConvertError::NotBuilt`].
+    pub const fn check_built(self) -> Result<(), ConvertError> {
+        match self {
+            Self::Parquet if !cfg!(feature = "parquet") => Err(ConvertError::NotBuilt { target: self }),
+            Self::Perfetto | Self::Ttwu | Self::Parquet | Self::Chrome => Ok(()),
+        }
+    }
+
     /// The format that an output's file name asks for.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {

@@ -1,8 +1,11 @@
 //! Standard output that may be a pipe whose reader has gone, and standard error that may be asked to be quiet.
 
 use crate::exit::{Done, Failure, Outcome};
+use anyhow::bail;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
+use ttwu_trace::Target;
 
 /// Text or JSON on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -11,6 +14,22 @@ pub(crate) enum OutputFormat {
     Text,
     /// For scripts: one object with a `schema` key.
     Json,
+}
+
+/// The format that a trace's file name asks for; a name without extension (or a device) asks for `.ttwu`.
+pub(crate) fn trace_target(path: &Path) -> anyhow::Result<Target> {
+    match (Target::from_path(path), path.extension()) {
+        (Some(target), _) => Ok(target),
+        (None, None) => Ok(Target::Ttwu),
+        (None, Some(_)) => {
+            bail!("{}: no format has this extension; known: .ttwu, .pftrace, .json, .parquet", path.display())
+        }
+    }
+}
+
+/// `-` means standard input, as for other tools; a file of that name is `./-`.
+pub(crate) fn input_path(path: &Path) -> &Path {
+    if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path }
 }
 
 /// Writes a result. A reader that stops early (`| head`) is not an error.

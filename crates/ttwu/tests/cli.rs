@@ -251,3 +251,31 @@ fn filters_that_would_be_ignored_are_refused() {
     }
     check(&["report", &sample(), "timehist", "--from", "5", "--to", "3"], 2, "", "--from is after --to");
 }
+
+#[test]
+fn a_recording_may_come_through_standard_input() {
+    let read = |file: &str| {
+        let stdin = std::fs::File::open(sample()).expect("the sample");
+        let run = Command::new(env!("CARGO_BIN_EXE_ttwu"))
+            .args(["report", file, "switches"])
+            .stdin(stdin)
+            .output()
+            .expect("runs");
+        assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+        run.stdout
+    };
+    assert_eq!(read("-"), read(&sample()));
+}
+
+#[test]
+fn what_names_nothing_is_said() {
+    check(
+        &["report", &sample(), "timehist", "--task", "nosuch"],
+        0,
+        "",
+        "no task of the recording is called `nosuch`",
+    );
+    check(&["topology", "--kernel", "0.0"], 2, "", "`0.0` is no kernel version from 4.14 on, such as 6.12");
+    check(&["fuzz", "--time", "0"], 2, "", "invalid value '0' for '--time <SECONDS>'");
+    check(&["convert", &sample(), "x.svg"], 2, "", "--to names one: x.svg: no format has this extension");
+}

@@ -264,5 +264,56 @@ fn fuzzing_says_how_much_it_ran_and_what_failed() {
     assert_eq!((&json["schema"], &json["seed"]), (&"ttwu/fuzz/1".into(), &5.into()));
     assert!(json["runs"].as_u64().expect("a count") >= 1, "{json}");
     assert_eq!(json["failures"].as_array().map(Vec::len), Some(0), "{json}");
-    check(&["fuzz", "--time", "0"], "", 0, "# 0 scenarios run with all checkers, 0 kinds of failure", "");
+}
+
+#[test]
+fn a_place_where_no_trace_can_be_is_found_before_the_run() {
+    // A scenario that would run for minutes.
+    let long = "workload = \"hackbench:groups=100,loops=1000000\"\nmachine = \"oracle-d\"\n";
+    let folder = std::env::temp_dir();
+    let folder = folder.to_str().expect("UTF-8");
+    for (path, says) in [
+        (folder, "it is a directory\n"),
+        ("/nonexistent/run.ttwu", "cannot write /nonexistent/run.ttwu: entity not found\n"),
+        ("run.svg", "run.svg: no format has this extension; known: .ttwu, .pftrace, .json, .parquet\n"),
+    ] {
+        check(&["sim", "-", "-o", path], long, 2, "", says);
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_can_be_interrupted() {
+    let fifo = Scratch::new("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo.0).status().expect("coreutils").success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ttwu"))
+        .args(["sim", "-q", "pipe", "--set", "workload=pipe:loop=10", "-o", fifo.path()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("runs");
+    // It waits for a reader by then, or is still on the way there: a signal ends it in both cases.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("coreutils").success());
+    for _ in 0..100 {
+        if child.try_wait().expect("a child").is_some() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    child.kill().expect("a child");
+    panic!("still there ten seconds after SIGINT");
+}
+
+#[test]
+fn names_of_the_wrong_kind_get_a_hint() {
+    for (args, says) in [
+        (&["sim", "--set", "loops=5"][..], "a workload's own options belong to its line"),
+        (
+            &["sim", "--set", "policy=linux-6.13.7"][..],
+            "unknown kernel `linux-6.13.7`; the nearest is linux-6.12;",
+        ),
+    ] {
+        check(args, "", 2, "", says);
+    }
 }

@@ -121,13 +121,15 @@ fn add(
     builder: &mut Builder,
 ) -> Result<String, NameError> {
     let (name, options) = part.split_once(':').unwrap_or((part, ""));
-    let table = TABLES.iter().find(|table| table.doc.name == name.trim()).ok_or_else(|| NameError {
-        offset: start,
-        message: format!(
-            "unknown workload `{}`{}",
-            name.trim(),
-            did_you_mean(name.trim(), TABLES.iter().map(|table| table.doc.name))
-        ),
+    let table = TABLES.iter().find(|table| table.doc.name == name.trim()).ok_or_else(|| {
+        let name = name.trim();
+        // `hackbench -g 2`, as the original is called.
+        let command = name.split_whitespace().next().filter(|&word| word != name);
+        let hint = match command.filter(|&word| TABLES.iter().any(|table| table.doc.name == word)) {
+            Some(word) => format!("; options are written {word}:NAME=VALUE,…"),
+            None => did_you_mean(name, TABLES.iter().map(|table| table.doc.name)),
+        };
+        NameError { offset: start, message: format!("unknown workload `{name}`{hint}") }
     })?;
     let options = Options::parse(&table.doc, options, start + name.len() + 1)?;
     let first_task = builder.tasks();

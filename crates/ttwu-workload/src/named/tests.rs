@@ -47,6 +47,10 @@ fn unknown_names_suggest_the_nearest() {
         (0, "unknown workload `hackbnech`; did you mean `hackbench`?".to_owned())
     );
     assert_eq!(
+        refusal("hackbench -g 2"),
+        (0, "unknown workload `hackbench -g 2`; options are written hackbench:NAME=VALUE,…".to_owned())
+    );
+    assert_eq!(
         refusal("hackbench:groups=1,loop=3"),
         (19, "hackbench has no option `loop`; did you mean `loops`?".to_owned())
     );

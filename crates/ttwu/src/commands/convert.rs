@@ -2,15 +2,17 @@
 
 use crate::args::{self, Target};
 use crate::exit::{Done, Failure, Outcome};
-use crate::output::{OutputFormat, print, say};
+use crate::output::{OutputFormat, input_path, print, say, trace_target};
+use anyhow::Context;
 use serde_json::json;
-use std::path::Path;
 use ttwu_trace::Target as Format;
 
 /// Converts and says what came of it.
 pub(crate) fn run(args: &args::Convert) -> Outcome {
-    let target = target(args);
-    let summary = ttwu_trace::convert(&args.input, &args.output, target).map_err(Failure::input)?;
+    let target = target(args)?;
+    target.check_built().map_err(Failure::input)?;
+    let summary =
+        ttwu_trace::convert(input_path(&args.input), &args.output, target).map_err(Failure::input)?;
     if !args.quiet {
         super::health::warn(&summary.health);
     }
@@ -40,12 +42,12 @@ pub(crate) fn run(args: &args::Convert) -> Outcome {
     }
 }
 
-fn target(args: &args::Convert) -> Format {
-    match args.to {
+fn target(args: &args::Convert) -> Result<Format, Failure> {
+    Ok(match args.to {
         Some(Target::Perfetto) => Format::Perfetto,
         Some(Target::Ttwu) => Format::Ttwu,
         Some(Target::Parquet) => Format::Parquet,
         Some(Target::Chrome) => Format::Chrome,
-        None => Format::from_path(Path::new(&args.output)).unwrap_or(Format::Ttwu),
-    }
+        None => trace_target(&args.output).context("--to names one").map_err(Failure::input)?,
+    })
 }

@@ -24,7 +24,7 @@ pub(crate) struct Fuzz {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     time: u64,
     /// Text or JSON
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]

@@ -18,7 +18,10 @@ pub(crate) fn run(args: &args::Topology) -> Outcome {
     }
     let version = args.kernel.trim_start_matches("linux-");
     let generation = Generation::from_release(version)
-        .ok_or_else(|| Failure::input(anyhow!("`{}` is not a kernel version such as 6.12", args.kernel)))?;
+        .filter(|&generation| generation >= Generation::new(4, 14))
+        .ok_or_else(|| {
+            Failure::input(anyhow!("`{}` is no kernel version from 4.14 on, such as 6.12", args.kernel))
+        })?;
     let topology = resolve(&args.what)?;
     match args.format {
         OutputFormat::Text => print(&render_text(&topology, generation)),

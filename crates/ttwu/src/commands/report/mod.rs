@@ -7,19 +7,19 @@ mod tables;
 
 use crate::args::{self, AnalysisName, By, Style};
 use crate::exit::{Done, Failure, Outcome};
-use crate::output::OutputFormat;
+use crate::output::{OutputFormat, input_path, say};
 use anyhow::{Context, anyhow};
 use std::path::Path;
 use ttwu_analysis::{
     Analyser, AnalysisSet, Levels, PerfLatencyOptions, PerfSortKey, PerfTimehistOptions, PerfVersion,
     Results, TaskFilter, TimehistFilter,
 };
-use ttwu_model::{CpuSet, Pid, Time, Topology};
+use ttwu_model::{CpuSet, Pid, TaskId, Time, Topology};
 use ttwu_trace::{Input, RawPages, TraceStream};
 
 /// Reports on a file.
 pub(crate) fn run(args: &args::Report) -> Outcome {
-    let stream = open(&args.file, args.formats.as_deref())?;
+    let stream = open(input_path(&args.file), args.formats.as_deref())?;
     report(args, stream, &args.file.display().to_string())
 }
 
@@ -87,6 +87,13 @@ pub(crate) fn report(args: &args::Report, mut stream: TraceStream, name: &str) -
     lists.end(&results).map_err(Failure::input)?;
     if !args.quiet && !request.overview() && args.format == OutputFormat::Text {
         super::health::warn(&parts.health);
+    }
+    let filter = task_filter(args);
+    if let Some(task) = &args.task
+        && !(0..parts.tasks.len())
+            .any(|n| filter.matches(TaskId::new(n as u32), &parts.strings, &parts.tasks))
+    {
+        say(&format!("ttwu: warning: no task of the recording is called `{task}` or has that pid"));
     }
     tables::print(&request, results, &parts)
 }

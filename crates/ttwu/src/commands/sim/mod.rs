@@ -144,6 +144,10 @@ fn simulate(args: &Sim, scenario: Scenario) -> Result<Finished, Failure> {
             scenario.id()
         ))
     })?;
+    if file.as_ref().is_some_and(trace::Place::may_wait) {
+        // A pipe without a reader: from here on a signal ends the program.
+        drop(signals);
+    }
     let trace = match (file, outcome.trace.take()) {
         (Some(file), Some(trace)) => Some(file.write(&trace).map_err(Failure::input)?),
         (Some(_), None) | (None, Some(_)) | (None, None) => None,

@@ -9,6 +9,10 @@ use ttwu_workload::spec_toml::{Key, Node, Source, SpecError, Value, quoted};
 /// Keys at the top of a scenario.
 const TOP: [&str; 5] = ["workload", "machine", "policy", "seed", "duration"];
 
+/// What who gives `--set loops=100` should know.
+const OPTIONS_HINT: &str =
+    "; a workload's own options belong to its line, as in --set workload=hackbench:groups=2,loops=50";
+
 /// The scenario with all changes, in their order.
 pub(super) fn apply(source: &ScenarioSource, mut scenario: Scenario, sets: &[String]) -> Result<Scenario> {
     let mut text = source.text.clone();
@@ -17,7 +21,10 @@ pub(super) fn apply(source: &ScenarioSource, mut scenario: Scenario, sets: &[Str
         let (path, value) = change(set, &scenario).map_err(fail)?;
         let path: Vec<&str> = path.split('.').collect();
         text = put(&text, &path, &literal(&value)).map_err(|error| fail(error.to_string()))?;
-        scenario = Scenario::parse(&text, &source.surroundings).map_err(|error| fail(error.message))?;
+        scenario = Scenario::parse(&text, &source.surroundings).map_err(|error| {
+            let unknown = path[0] == "settings" && error.message.contains("unknown key");
+            fail(if unknown { format!("{}{OPTIONS_HINT}", error.message) } else { error.message })
+        })?;
     }
     Ok(scenario)
 }

@@ -1,6 +1,6 @@
 //! The file of a run's trace: beside its place until it is complete, then under its name.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -25,7 +25,11 @@ pub(super) struct Place {
 impl Place {
     /// Fails where no trace could be written.
     pub(super) fn new(path: &Path) -> Result<Self> {
-        let target = Target::from_path(path).unwrap_or(Target::Ttwu);
+        let target = crate::output::trace_target(path)?;
+        target.check_built()?;
+        if path.is_dir() {
+            bail!("cannot write {}: it is a directory", path.display());
+        }
         let folder = match path.parent() {
             Some(parent) if parent != Path::new("") && is_replaceable(path) => parent.to_owned(),
             Some(_) | None if is_replaceable(path) => PathBuf::from("."),
@@ -36,8 +40,14 @@ impl Place {
             .prefix(".ttwu-sim-")
             .permissions(permissions())
             .tempfile_in(folder)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            // Only the kind: the rest names the temporary file, which nobody asked for.
+            .map_err(|error| anyhow!("cannot write {}: {}", path.display(), error.kind()))?;
         Ok(Self { path: path.to_owned(), target, file })
+    }
+
+    /// Is it a place where writing may wait for somebody to read?
+    pub(super) fn may_wait(&self) -> bool {
+        !is_replaceable(&self.path)
     }
 
     /// Writes it.
