@@ -24,7 +24,7 @@ mod weight;
 
 pub use balance::{
     ActiveBalance, BalanceState, BalanceView, Balancer, CpuState, DomainState, IdleType, KickReason,
-    LlcState, NewIdle, Preemptible, TaskState, TickWork, Work, nr_idle_scan,
+    LlcState, NewIdle, NewIdlePass, Preemptible, TaskState, TickWork, Work, nr_idle_scan,
 };
 pub use entity::{Entities, EntityId, SchedEntity, TaskPolicy};
 pub use fair::{Fair, FromBack, GroupId, TaskAttributes, WakeupCheck};

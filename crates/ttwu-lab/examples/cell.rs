@@ -1,6 +1,8 @@
-//! Prints what one cell of a reproduced thread counts: `cell THREAD SETUP/VARIANT [SEED] [cost=value…]`; or a thread's
-//! claims with few seeds: `cell THREAD claims [SEEDS]`.
+//! Prints what one cell of a reproduced thread counts: `cell THREAD SETUP/VARIANT [SEED] [cost=value…]`, where
+//! `until_ms=` stands for the end of the run; or a thread's claims with few seeds: `cell THREAD claims [SEEDS]`;
+//! or random scenarios with all checkers: `cell fuzz SEED RUNS`.
 
+use ttwu_lab::fuzz::{Campaign, all_checkers, fuzz};
 use ttwu_lab::reproduce::{Effort, Experiment, render_text};
 use ttwu_sim::{Options, run};
 
@@ -10,6 +12,16 @@ fn main() {
         eprintln!("usage: cell THREAD SETUP/VARIANT [SEED] [cost=value...]");
         return;
     };
+    if thread == "fuzz" {
+        let number = |word: Option<&String>| word.and_then(|word| word.parse().ok()).expect("a number");
+        let runs: u64 = number(rest.first());
+        let campaign = fuzz(number(Some(cell)), &all_checkers, &mut |so_far: &Campaign| so_far.runs < runs);
+        println!("{} runs, {} refused", campaign.runs, campaign.refused);
+        for failure in &campaign.failures {
+            println!("run {}: {}: {}\n{}", failure.run, failure.checker, failure.message, failure.scenario);
+        }
+        return;
+    }
     if cell == "claims" {
         let seeds = rest.iter().find_map(|word| word.parse().ok()).unwrap_or(3);
         let effort = Effort { seeds, sensitivity_seeds: 0, threads: 2 };
@@ -23,8 +35,12 @@ fn main() {
         if name != wanted {
             continue;
         }
-        for (cost, value) in rest.iter().filter_map(|word| word.split_once('=')) {
-            scenario.costs.set(cost, value.parse().expect("a number")).expect("a cost");
+        for (name, value) in rest.iter().filter_map(|word| word.split_once('=')) {
+            let value: u64 = value.parse().expect("a number");
+            match name {
+                "until_ms" => scenario.until_ns = value * 1_000_000,
+                cost => scenario.costs.set(cost, value).expect("a cost"),
+            }
         }
         let outcome = run(&scenario, &mut Options::quiet());
         let c = &outcome.counters;
@@ -61,6 +77,7 @@ fn main() {
             c.migrations_nohz,
             c.migrations_active
         );
+        println!("newidle passes {} balance passes {}", c.newidle_passes, c.balance_passes);
         println!(
             "preempt wake {} tick {} voluntary {} involuntary {} ticks {} rq wait {} wq wait {} waker ns {} refill {}",
             c.preempt_wake,

@@ -6,8 +6,8 @@
 //!
 //! What this does not model is refused or named. DEVIATION: asymmetric packing, misfit tasks, preferred nodes of NUMA
 //! balancing (`fbq`), bandwidth throttling, core scheduling, and 7.2's cache-aware `llc_balance` have no part in balancing.
-//! DEVIATION: a pass is one instant, so the machine-wide lock of NUMA levels (SERIALIZE) is always free and no task wakes on a
-//! CPU in the middle of a pass.
+//! DEVIATION: a pass over one domain is one instant, so the machine-wide lock of NUMA levels (SERIALIZE) is always free and no
+//! task wakes on a CPU while statistics are taken. Between the domains of a newidle pass its caller may let time pass.
 
 mod active;
 mod detach;
@@ -30,7 +30,7 @@ mod tests;
 #[cfg(test)]
 mod trigger_tests;
 
-pub use newidle::NewIdle;
+pub use newidle::{NewIdle, NewIdlePass};
 pub use nohz::KickReason;
 pub use periodic::TickWork;
 pub use state::{BalanceState, CpuState, DomainState, LlcState, Preemptible, nr_idle_scan};

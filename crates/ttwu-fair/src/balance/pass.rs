@@ -9,7 +9,7 @@ use crate::mutation::{Mutation, broken};
 use ttwu_model::{CpuId, SdFlags};
 
 /// What a pass did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Pass {
     /// Tasks moved.
     pub(super) moved: u32,
@@ -31,11 +31,20 @@ impl<'m> Balancer<'m> {
     ///
     /// Models: load_balance(), sched_balance_rq(), v5.5–v7.2.
     pub(super) fn pass(&mut self, cpu: CpuId, level: usize, idle: IdleType) -> Pass {
+        self.pass_of(cpu, level, idle, false)
+    }
+
+    /// The same for a newly idle CPU that was asked before its look took time.
+    pub(super) fn newidle_pass(&mut self, cpu: CpuId, level: usize) -> Pass {
+        self.pass_of(cpu, level, IdleType::NewlyIdle, true)
+    }
+
+    fn pass_of(&mut self, cpu: CpuId, level: usize, idle: IdleType, mut asked: bool) -> Pass {
         let mut env = Env::new(self.machine, cpu, level, idle);
         let mut pass = Pass { moved: 0, refused: false, work: Work::default() };
         let mut all_pinned = false;
         let outcome = loop {
-            if !self.should_balance(&env) {
+            if !std::mem::take(&mut asked) && !self.should_balance(&env) {
                 pass.refused = true;
                 break Outcome::Balanced;
             }
@@ -63,6 +72,12 @@ impl<'m> Balancer<'m> {
         }
         pass.work = env.work;
         pass
+    }
+
+    /// A pass that ends before it begins, since the CPU has something to run by now.
+    pub(super) fn refuse(&mut self, cpu: CpuId, level: usize, idle: IdleType) {
+        let env = Env::new(self.machine, cpu, level, idle);
+        self.settle(&env, &Outcome::Balanced, false);
     }
 
     /// The queue to pull from and how much.
@@ -196,6 +211,11 @@ impl<'m> Balancer<'m> {
         }
     }
 
+    /// Has a newly idle CPU still nothing to run?
+    pub(super) fn newidle_may_look(&mut self, cpu: CpuId) -> bool {
+        self.policy.kernel() < Kernel::V6_1 || (self.view.nr_running(cpu) == 0 && !self.view.pending(cpu))
+    }
+
     /// Is this CPU the one that balances for its group?
     ///
     /// Models: should_we_balance(), v5.5–v7.2.
@@ -205,9 +225,7 @@ impl<'m> Balancer<'m> {
         }
         let kernel = self.policy.kernel();
         if env.idle == IdleType::NewlyIdle {
-            let busy =
-                kernel >= Kernel::V6_1 && (self.view.nr_running(env.dst) > 0 || self.view.pending(env.dst));
-            return !busy;
+            return self.newidle_may_look(env.dst);
         }
         let machine = self.machine;
         let Some(local) = machine.domains().groups_of(env.domain).next() else { return false };

@@ -1,9 +1,18 @@
 //! Load balancing at work: the rules of `ttwu-fair` see this machine, move its tasks, and cost time.
 //!
-//! A pass is one instant, at which its effect shows; its time follows. DEVIATION: in reality the pass takes its time first, and
-//! tasks wake meanwhile.
+//! A newidle pass takes its time level by level: first the look, then, at one instant, what comes of it, then the moving.
+//! Meanwhile the task that blocked is still current, interrupts wait, and others may queue tasks here or put them on the wake
+//! list, which ends the pass before the next level.
+//!
+//! ```text
+//! block ─ pick: nothing ─┬─ look at level 0 ─ pull? ─ move ─┬─ look at level 1 ─ ... ─ pick ─ switch
+//! others see a busy CPU  └ woken here? avg_idle too short?  └ pulled? woken? pending?
+//! ```
+//!
+//! A periodic pass, or one for all idle CPUs, is one instant, at which its effect shows; its time follows. DEVIATION: in reality
+//! it takes its time first, and tasks wake meanwhile.
 
-use super::cpu::Arrival;
+use super::cpu::{Arrival, Context, Looking};
 use super::schedule::Why;
 use super::task::{NOBODY, State};
 use super::{Sim, cpu_id};
@@ -62,11 +71,67 @@ impl<'s> Sim<'s> {
             + u64::from(work.tasks_moved) * self.costs.get(Cost::MoveTask)
     }
 
-    /// A CPU is about to go idle. Did it find work, and what did looking for it cost, ns?
-    pub(super) fn newidle(&mut self, cpu: usize) -> (bool, u64) {
-        let (answer, notify_ns) = self.balance(cpu, Cause::Newidle, |balancer| balancer.newidle(cpu_id(cpu)));
-        self.counters.newidle_passes += u64::from(answer.work != Work::default());
-        (answer.has_work, answer.cost_ns + notify_ns)
+    /// `cpu` has nothing left to run: does it look elsewhere? Then it chooses again at the end of its pass.
+    pub(super) fn looks_for_work(&mut self, cpu: usize, why: Why) -> bool {
+        let (pass, _) = self.balance(cpu, Cause::Newidle, |balancer| balancer.newidle_begin(cpu_id(cpu)));
+        let Some(pass) = pass else { return false };
+        self.counters.newidle_passes += 1;
+        let now = self.now;
+        self.cpus[cpu].looking = Looking { pass, why, since: now, level_since: now, looked: false };
+        if self.looks_further(cpu) {
+            return true;
+        }
+        let has_work = self.newidle_ends(cpu);
+        debug_assert!(!has_work, "CPU {cpu} had nothing to run a moment ago");
+        false
+    }
+
+    /// On to the next level, if there is one.
+    fn looks_further(&mut self, cpu: usize) -> bool {
+        let mut pass = self.cpus[cpu].looking.pass;
+        let (work, _) =
+            self.balance(cpu, Cause::Newidle, |balancer| balancer.newidle_next(cpu_id(cpu), &mut pass));
+        let now = self.now;
+        let state = &mut self.cpus[cpu];
+        state.looking = Looking { pass, level_since: now, looked: false, ..state.looking };
+        let Some(work) = work else { return false };
+        state.context = Context::NewIdle;
+        self.begin(cpu, self.work_cost(work) * 1000, true);
+        true
+    }
+
+    fn newidle_ends(&mut self, cpu: usize) -> bool {
+        let pass = self.cpus[cpu].looking.pass;
+        let (answer, _) =
+            self.balance(cpu, Cause::Newidle, |balancer| balancer.newidle_end(cpu_id(cpu), &pass));
+        answer.has_work
+    }
+
+    /// A stretch of a newidle pass is over: the look, or the moving.
+    pub(super) fn looked(&mut self, cpu: usize) {
+        let mut pass = self.cpus[cpu].looking.pass;
+        if !std::mem::replace(&mut self.cpus[cpu].looking.looked, true) {
+            let (work, notify_ns) =
+                self.balance(cpu, Cause::Newidle, |balancer| balancer.newidle_look(cpu_id(cpu), &mut pass));
+            self.cpus[cpu].looking.pass = pass;
+            let ns = u64::from(work.tasks_moved) * self.costs.get(Cost::MoveTask) + notify_ns;
+            if ns > 0 {
+                self.begin(cpu, ns * 1000, true);
+                return;
+            }
+        }
+        let Looking { why, since, level_since, .. } = self.cpus[cpu].looking;
+        let took_ns = self.now - level_since;
+        let _ = self.balance(cpu, Cause::Newidle, |balancer| {
+            balancer.newidle_took(cpu_id(cpu), &mut pass, took_ns);
+        });
+        self.cpus[cpu].looking.pass = pass;
+        if self.looks_further(cpu) {
+            return;
+        }
+        let has_work = self.newidle_ends(cpu);
+        let next = if has_work { self.fair.pick_next(cpu_id(cpu), self.now) } else { None };
+        self.chosen(cpu, why, since, next);
     }
 
     /// A tick's balancing. Its time, ns.
@@ -126,7 +191,7 @@ impl<'s> Sim<'s> {
     pub(super) fn stop_running(&mut self, cpu: usize, task: u32) {
         self.fair.switch(cpu_id(cpu), None, self.now);
         self.trace_switch(cpu, task, NOBODY, Why::Preempted);
-        self.account_out(cpu, task, Why::Preempted);
+        self.account_out(cpu, task, Why::Preempted, self.now);
         self.cpus[cpu].curr = NOBODY;
         self.tasks[task as usize].on_cpu = false;
         self.event(3, cpu, NOBODY);

@@ -1,7 +1,8 @@
 //! One CPU: what it does at the moment, and how far that is.
 
+use super::schedule::Why;
 use super::task::{Exec, NOBODY};
-use ttwu_fair::{Flips, Resched};
+use ttwu_fair::{Flips, NewIdlePass, Resched};
 
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +17,23 @@ pub(super) enum Context {
     Task,
     /// In an interrupt.
     Irq,
+    /// Looking for work elsewhere, with interrupts off and the task that blocked still current.
+    NewIdle,
     /// Between two tasks.
     Switch,
+}
+
+/// A newidle pass of a CPU under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looking {
+    pub(super) pass: NewIdlePass,
+    /// Why the CPU chooses.
+    pub(super) why: Why,
+    /// When it ran out of work, and when the look at the present level began.
+    pub(super) since: u64,
+    pub(super) level_since: u64,
+    /// The look is over, what it moved is being moved.
+    pub(super) looked: bool,
 }
 
 /// What arrives.
@@ -61,6 +77,7 @@ pub(super) struct Cpu {
     /// Still switching out.
     pub(super) leaving: u32,
     pub(super) need_resched: Option<Resched>,
+    pub(super) looking: Looking,
     /// Work left of the present stretch as of `from`, ns · 1000.
     pub(super) left: u64,
     pub(super) from: u64,
@@ -107,6 +124,13 @@ impl Cpu {
             curr: NOBODY,
             leaving: NOBODY,
             need_resched: None,
+            looking: Looking {
+                pass: NewIdlePass::default(),
+                why: Why::Idle,
+                since: 0,
+                level_since: 0,
+                looked: false,
+            },
             left: 0,
             from: 0,
             scaled: false,

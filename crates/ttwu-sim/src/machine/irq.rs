@@ -23,7 +23,7 @@ impl Sim<'_> {
                     self.take_interrupt(cpu);
                 }
             }
-            Context::IdleExit | Context::IdleLoop | Context::Irq | Context::Switch => {}
+            Context::IdleExit | Context::IdleLoop | Context::Irq | Context::NewIdle | Context::Switch => {}
         }
     }
 

@@ -27,6 +27,8 @@ mod work;
 #[cfg(test)]
 mod law_tests;
 #[cfg(test)]
+mod newidle_tests;
+#[cfg(test)]
 mod object_tests;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::queue::Class;
 use super::task::{Mode, NOBODY, Next, State};
 use super::{Sim, cpu_id};
 use crate::{Cost, PreemptionModel};
-use ttwu_fair::{DequeueFlags, Resched};
+use ttwu_fair::{DequeueFlags, EntityId, Resched};
 use ttwu_model::Level;
 
 /// Why a CPU chooses again.
@@ -101,32 +101,33 @@ impl Sim<'_> {
     ///
     /// Models: __schedule(), v5.5–v7.2.
     pub(super) fn schedule(&mut self, cpu: usize, why: Why) {
+        if why == Why::Blocked {
+            self.block(self.cpus[cpu].curr);
+        }
+        let since = self.now;
+        let next = self.fair.pick_next(cpu_id(cpu), since);
+        if next.is_none() && self.looks_for_work(cpu, why) {
+            return;
+        }
+        self.chosen(cpu, why, since, next);
+    }
+
+    /// The choice is made. The CPU ran out of what its previous task had to do at `since`.
+    pub(super) fn chosen(&mut self, cpu: usize, why: Why, since: u64, next: Option<EntityId>) {
         let (id, now) = (cpu_id(cpu), self.now);
         let prev = self.cpus[cpu].curr;
-        if why == Why::Blocked {
-            self.block(prev);
-        }
-        let mut next = self.fair.pick_next(id, now);
-        let mut extra = 0;
-        if next.is_none() {
-            let (found, ns) = self.newidle(cpu);
-            extra = ns;
-            if found {
-                next = self.fair.pick_next(id, now);
-            }
-        }
         self.cpus[cpu].need_resched = None;
         let task = next.map_or(NOBODY, |entity| self.owner[entity.index()]);
         self.fair.switch(id, next, now);
         self.arm_hrtick(cpu);
         let pick = self.costs.get(Cost::Schedule);
-        extra += self.lock_queue(cpu, pick) + pick;
+        let ns = self.lock_queue(cpu, pick) + pick;
         if task == prev {
             self.cpus[cpu].context = Context::Switch;
-            self.begin(cpu, extra * 1000, true);
+            self.begin(cpu, ns * 1000, true);
             return;
         }
-        self.switch_to(cpu, prev, task, why, extra);
+        self.switch_to(cpu, (prev, task), why, since, ns);
     }
 
     fn block(&mut self, task: u32) {
@@ -140,14 +141,14 @@ impl Sim<'_> {
         self.worker_blocks(task);
     }
 
-    fn switch_to(&mut self, cpu: usize, prev: u32, next: u32, why: Why, mut ns: u64) {
+    fn switch_to(&mut self, cpu: usize, (prev, next): (u32, u32), why: Why, since: u64, mut ns: u64) {
         let now = self.now;
         self.event(3, cpu, next);
         self.trace_switch(cpu, prev, next, why);
         self.cpus[cpu].curr = next;
         let mut same = true;
         if prev != NOBODY {
-            self.account_out(cpu, prev, why);
+            self.account_out(cpu, prev, why, since);
             self.cpus[cpu].leaving = prev;
         }
         if next == NOBODY {
@@ -172,10 +173,11 @@ impl Sim<'_> {
         self.begin(cpu, ns * 1000, true);
     }
 
-    pub(super) fn account_out(&mut self, cpu: usize, prev: u32, why: Why) {
+    /// `prev` gives up its CPU, having done nothing for itself since `since`.
+    pub(super) fn account_out(&mut self, cpu: usize, prev: u32, why: Why, since: u64) {
         let now = self.now;
         let task = &mut self.tasks[prev as usize];
-        let ran = now - task.running_from;
+        let ran = since - task.running_from;
         task.ran_until = now;
         task.cache_cpu = cpu as u16;
         let name = &mut self.name_counters[task.name as usize];

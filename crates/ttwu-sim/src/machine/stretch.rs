@@ -181,6 +181,7 @@ impl Sim<'_> {
                 exec.spinning = false;
                 self.go_on(Who::Irq(cpu as u16));
             }
+            Context::NewIdle => self.looked(cpu),
             Context::Switch => self.switched(cpu),
             Context::IdleExit => self.left_idle(cpu),
             Context::IdleLoop => self.idle_loop(cpu),

@@ -169,7 +169,7 @@ impl Sim<'_> {
                 let ns = self.costs.get(Cost::ListPush);
                 return self.work_then(who, ns, Mode::Atomic, Next::WakeEnqueue);
             }
-            self.counters.on_cpu_spins += 1;
+            self.counters.on_cpu_spins += u64::from(!retry);
             let until = self.queue.time(home, super::queue::Class::Step).unwrap_or(self.now + 1);
             let left = (until + 1).saturating_sub(self.now).max(1) * 1000;
             let exec = self.exec(who);
