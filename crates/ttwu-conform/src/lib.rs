@@ -23,7 +23,7 @@ mod snapshot;
 pub use error::ConformError;
 pub use free::{Divergence, FreeReport, Share, free_run};
 pub use placement::{PlacementReport, placements};
-pub use plain::{ReconstructReport, reconstruct};
+pub use plain::{Against, Explained, ReconstructReport, explain, reconstruct};
 pub use queues::{QueueReport, queues, queues_followed};
 pub use recording::{Recording, kernel_of, policy_with_features};
 pub use score::{Aside, Cause, Found, Miss, Score};

@@ -1,7 +1,7 @@
 //! What a run gives.
 
 use crate::Counters;
-use ttwu_fair::{Affine, PreemptReason, Rule, ScanEnd};
+use ttwu_fair::{Affine, Check, PreemptReason, Rule, ScanEnd};
 use ttwu_model::{CpuId, Trace};
 use ttwu_workload::TaskRef;
 
@@ -43,7 +43,7 @@ pub struct Starved {
 }
 
 /// Why a wake-up went where it went: what no tracepoint says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Index of the `sched_waking` (or fork) event in the trace's events; without a trace, the number of the decision.
     pub event: u64,
@@ -61,6 +61,8 @@ pub struct Decision {
     pub affine: Affine,
     /// The target.
     pub target: CpuId,
+    /// The CPUs that were looked at, in order.
+    pub checks: Vec<Check>,
     /// CPUs scanned.
     pub scanned: u32,
     /// How the scan ended.

@@ -56,4 +56,4 @@ pub use stream::{Chunk, TraceStream, read};
 pub use tracepoint::{
     Encoding, Endian, Field, FieldValue, FormatError, Origin, RawRecord, Shape, Symbols, TracepointFormat,
 };
-pub use ttwu::{TtwuWriter, read_side_table, write_ttwu};
+pub use ttwu::{Bytes, TtwuWriter, put_bytes, put_number, read_side_table, write_ttwu, write_ttwu_with};

@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Policy(Policy),
     /// Put recorded kernel decisions to the model, and print how often it agrees
     Conform(Conform),
+    /// Say why woken tasks went where they went, and where other rules would put them
+    Explain(crate::commands::explain::Explain),
     /// Check whether the figures of a pasted table or mail agree with each other
     Check(Check),
     /// Compare arms: what changed, by how much, how sure, and why
@@ -48,7 +50,6 @@ pub(crate) enum Command {
     Sweep(lab::Sweep),
     /// Simulate one scenario, and print what its workload's original prints
     Sim(crate::commands::sim::Sim),
-
     /// Run the five mailing-list threads in the simulator, and put the results beside the published ones
     Reproduce(Reproduce),
     /// Run random scenarios with all checkers; print the smallest that fails
@@ -356,7 +357,7 @@ pub(crate) fn definition() -> clap::Command {
     Cli::command()
 }
 
-fn seconds(text: &str) -> Result<std::time::Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

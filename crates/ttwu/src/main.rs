@@ -7,6 +7,7 @@
 mod args;
 mod clock;
 mod commands;
+mod decisions;
 mod exit;
 mod output;
 

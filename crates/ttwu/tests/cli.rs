@@ -279,3 +279,20 @@ fn what_names_nothing_is_said() {
     check(&["fuzz", "--time", "0"], 2, "", "invalid value '0' for '--time <SECONDS>'");
     check(&["convert", &sample(), "x.svg"], 2, "", "--to names one: x.svg: no format has this extension");
 }
+
+#[test]
+fn placements_of_a_recording_are_rebuilt_and_explained() {
+    let text = check(&["explain", &sample(), "--kernel", "6.12", "-n", "2"], 0, "rebuilt from", "");
+    for has in
+        ["wake-up 2 at ", "  rule        ", "  looked at   ", "  hangs on    ", "more (--limit 0 for all"]
+    {
+        assert!(text.contains(has), "no `{has}`: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    check(
+        &["explain", &sample(), "--kernel", "6.12", "--task", "nosuch"],
+        1,
+        "",
+        "what --task and --at ask for",
+    );
+}

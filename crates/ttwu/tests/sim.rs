@@ -317,3 +317,53 @@ fn names_of_the_wrong_kind_get_a_hint() {
         check(args, "", 2, "", says);
     }
 }
+
+#[test]
+fn a_simulated_trace_has_the_reasons_of_its_placements() {
+    let trace = Scratch::new("explained.ttwu");
+    check(
+        &["sim", "-q", "-", "-o", trace.path()],
+        &SMALL.replace("groups=1,fds=2", "groups=3,fds=4"),
+        0,
+        "",
+        "",
+    );
+    let text =
+        check(&["explain", trace.path(), "--against", "linux-5.5"], "", 0, "as the simulator decided", "");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let json = check(
+        &["explain", trace.path(), "--limit", "0", "--against", "linux-5.5", "--format", "json"],
+        "",
+        0,
+        "",
+        "",
+    );
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["schema"], &json["source"]), (&"ttwu/explain/1".into(), &"decided".into()));
+    let wakeups = json["wakeups"].as_array().expect("a list");
+    assert_eq!(json["explained"].as_u64(), Some(wakeups.len() as u64));
+    assert!(wakeups.len() > 20, "{}", wakeups.len());
+    for wakeup in wakeups {
+        assert_eq!((&wakeup["chosen"], &wakeup["certain"]), (&wakeup["model"], &true.into()), "{wakeup}");
+        if wakeup["rule"].as_str().is_some_and(|rule| rule.ends_with("_idle")) {
+            let looks = wakeup["candidates"].as_array().expect("a list");
+            let found = |look: &serde_json::Value| look["cpu"] == wakeup["chosen"] && look["idle"] == true;
+            assert!(looks.iter().any(found), "{wakeup}");
+        }
+    }
+    let rules = json["rules"].as_object().expect("counts").values();
+    assert_eq!(rules.map(|count| count.as_u64().expect("a count")).sum::<u64>(), wakeups.len() as u64);
+    // Named by number, a wake-up is the same.
+    let number = wakeups[7]["index"].to_string();
+    let one = check(&["explain", trace.path(), "--wakeup", &number, "--format", "json"], "", 0, "", "");
+    let one: serde_json::Value = serde_json::from_str(&one).expect("JSON");
+    assert_eq!(one["wakeups"][0]["at_ns"], wakeups[7]["at_ns"]);
+    check(
+        &["explain", trace.path(), "--wakeup", "1000000"],
+        "",
+        1,
+        "",
+        "there is no wake-up 1000000: the trace has",
+    );
+    check(&["explain", trace.path(), "--against", "linux-6.7"], "", 2, "", "the nearest is linux-6.6");
+}

@@ -8,16 +8,19 @@
 //! What this does not do: score fork and exec (their slow path reads statistics that plain events do not give), or know a
 //! task's allowed CPUs (all are assumed).
 
+mod explain;
 mod outcome;
 mod state;
 mod view;
 
 use crate::score::{Aside, Cause, Miss, Score};
+use explain::Explainer;
+pub use explain::{Against, Explained, explain};
 use outcome::has_wakeups;
 pub(crate) use outcome::{Outcome, outcomes};
 pub(crate) use state::{Place, PlainState};
 use std::collections::{BTreeMap, BTreeSet};
-use ttwu_fair::{Flips, Kernel, Kind, Machine, Memory, Placement, Policy, ScanCost, Wakeup, place};
+use ttwu_fair::{Check, Flips, Kernel, Kind, Machine, Memory, Placement, Policy, ScanCost, Wakeup, place};
 use ttwu_model::{Context, CpuId, CpuSet, Event, EventKind, TaskId, Trace};
 pub(crate) use view::NoSlowPath;
 use view::{PlainView, Unknown};
@@ -81,20 +84,8 @@ const CLASS: &str = "the wakee is not of the fair class";
 /// Puts the wake-ups of a plain trace to the model.
 #[must_use]
 pub fn reconstruct(trace: &Trace, policy: &Policy, machine: &Machine) -> ReconstructReport {
-    let mut replay = Replay {
-        trace,
-        policy,
-        machine,
-        online: trace.meta().cpus_online.clone().unwrap_or_else(|| CpuSet::first(machine.cpu_bound())),
-        state: PlainState::before(trace, machine, policy.kernel()),
-        open: BTreeMap::new(),
-        outcomes: outcomes(trace),
-        wakeups: has_wakeups(trace),
-        report: ReconstructReport::default(),
-    };
-    for (index, event) in trace.events().iter().enumerate() {
-        replay.step(index, event);
-    }
+    let mut replay = Replay::new(trace, policy, machine);
+    replay.run();
     replay.report
 }
 
@@ -139,9 +130,31 @@ struct Replay<'a> {
     /// `sched_wakeup` was recorded; without it a wakee is taken to be queued as soon as it is woken.
     wakeups: bool,
     report: ReconstructReport,
+    explainer: Option<Explainer<'a>>,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(trace: &'a Trace, policy: &'a Policy, machine: &'a Machine) -> Self {
+        Self {
+            trace,
+            policy,
+            machine,
+            online: trace.meta().cpus_online.clone().unwrap_or_else(|| CpuSet::first(machine.cpu_bound())),
+            state: PlainState::before(trace, machine, policy.kernel()),
+            open: BTreeMap::new(),
+            outcomes: outcomes(trace),
+            wakeups: has_wakeups(trace),
+            report: ReconstructReport::default(),
+            explainer: None,
+        }
+    }
+
+    fn run(&mut self) {
+        for (index, event) in self.trace.events().iter().enumerate() {
+            self.step(index, event);
+        }
+    }
+
     fn step(&mut self, index: usize, event: &Event) {
         if event.cpu.index() >= self.machine.cpu_bound() {
             return;
@@ -252,6 +265,7 @@ impl Replay<'_> {
             recent: row.recent,
             jiffies: event.at.as_ns() / (1_000_000_000 / self.machine.tunables().hz.max(1)),
         };
+        self.explain_to_sink(index, &question, outcome.chosen, aside);
         if let Some(test) = aside {
             let (answer, ..) = self.ask(&question, Unknown::None);
             self.report.unreconstructible.entry(test).or_default().add(Some(answer.cpu == outcome.chosen));
@@ -280,6 +294,17 @@ impl Replay<'_> {
     /// Puts a question to the model: its answer, and what it leaves of the waker's flips, the wakee's recently used CPU
     /// and the flag of idle cores.
     fn ask(&mut self, question: &Question, unknown: Unknown) -> (Placement, Flips, CpuId, bool) {
+        self.ask_as(Against { policy: self.policy, machine: self.machine }, question, unknown, &mut |_| {})
+    }
+
+    /// [`Replay::ask`] under any rules; `observer` is told each look at a CPU.
+    fn ask_as(
+        &mut self,
+        rules: Against<'_>,
+        question: &Question,
+        unknown: Unknown,
+        observer: &mut dyn FnMut(Check),
+    ) -> (Placement, Flips, CpuId, bool) {
         let wakeup = Wakeup {
             kind: Kind::Wakeup,
             this_cpu: question.this,
@@ -321,7 +346,7 @@ impl Replay<'_> {
         };
         let mut view = PlainView {
             state: &mut self.state,
-            machine: self.machine,
+            machine: rules.machine,
             waker: question.waker,
             this: question.this,
             prev: question.prev,
@@ -330,8 +355,8 @@ impl Replay<'_> {
             cost: ScanCost::BOOT,
             cleared: false,
         };
-        let answer =
-            place(self.policy, self.machine, &wakeup, &mut memory, &mut view, &mut NoSlowPath, &mut |_| {});
+        let Against { policy, machine } = rules;
+        let answer = place(policy, machine, &wakeup, &mut memory, &mut view, &mut NoSlowPath, observer);
         (answer, waker, recent, view.cleared)
     }
 

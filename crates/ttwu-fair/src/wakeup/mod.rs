@@ -7,6 +7,7 @@
 mod affine;
 mod idle_scan;
 mod idle_sibling;
+mod names;
 mod select;
 mod slow_path;
 mod wake_list;

@@ -57,7 +57,7 @@ pub fn counters(outcome: &Outcome) -> Vec<Metric> {
         put(format!("scans_{}", scan_name(end)), "count", c.scans.get(&end).copied().unwrap_or(0) as f64);
     }
     for rule in RULES {
-        put(format!("rule_{}", rule_name(rule)), "count", c.by_rule.get(&rule).copied().unwrap_or(0) as f64);
+        put(format!("rule_{}", rule.name()), "count", c.by_rule.get(&rule).copied().unwrap_or(0) as f64);
     }
     for (state, &exits) in c.idle_exits.iter().enumerate() {
         put(format!("idle_exits_{state}"), "count", exits as f64);
@@ -115,24 +115,3 @@ const RULES: [Rule; 16] = [
     Rule::Idlest,
     Rule::NoBalanceDomain,
 ];
-
-const fn rule_name(rule: Rule) -> &'static str {
-    match rule {
-        Rule::CurrentCpu => "current_cpu",
-        Rule::TargetIdle => "target_idle",
-        Rule::PrevIdle => "prev_idle",
-        Rule::KthreadStacking => "kthread_stacking",
-        Rule::RecentIdle => "recent_idle",
-        Rule::SmtIdle => "smt_idle",
-        Rule::CoreIdle => "core_idle",
-        Rule::ClusterIdle => "cluster_idle",
-        Rule::CpuIdle => "cpu_idle",
-        Rule::CapacityIdle => "capacity_idle",
-        Rule::PrevKept => "prev_kept",
-        Rule::RecentKept => "recent_kept",
-        Rule::TargetBusy => "target_busy",
-        Rule::NoLlc => "no_llc",
-        Rule::Idlest => "idlest",
-        Rule::NoBalanceDomain => "no_balance_domain",
-    }
-}

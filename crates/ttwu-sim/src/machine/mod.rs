@@ -117,6 +117,8 @@ struct Sim<'s> {
     trace: Option<tracer::Tracer>,
     decisions: Option<Vec<crate::Decision>>,
     decisions_made: u64,
+    /// What the last placement looked at, where decisions are kept.
+    checks: Vec<ttwu_fair::Check>,
     events: u64,
     digest: u64,
     alive: usize,

@@ -94,6 +94,7 @@ impl<'s> Sim<'s> {
             trace: (options.trace == Switch::On).then(|| Tracer::new(scenario.policy.kernel())),
             decisions: (options.decisions == Switch::On).then(Vec::new),
             decisions_made: 0,
+            checks: Vec::new(),
             events: 0,
             digest: scenario.seed,
             alive: 0,

@@ -309,7 +309,7 @@ impl Sim<'_> {
             }
         };
         let scan_cpu_ns = self.costs.get(Cost::ScanCpu);
-        let Self { scenario, machine, fair, cpus, tasks, balance, masks, .. } = self;
+        let Self { scenario, machine, fair, cpus, tasks, balance, masks, checks, decisions, .. } = self;
         let state = balance.as_deref_mut().expect("no pass is under way");
         let copy = fork.then(|| state.clone());
         let wakee = &mut tasks[task as usize];
@@ -345,8 +345,14 @@ impl Sim<'_> {
         };
         let mut view = Fast { shared: &shared, waker, state, scan_cpu_ns };
         let mut slow = Slow { shared: &shared, kernel: scenario.policy.kernel(), state: copy };
-        let answer =
-            place(&scenario.policy, machine, &wakeup, &mut memory, &mut view, &mut slow, &mut |_| {});
+        checks.clear();
+        let keep = decisions.is_some();
+        let mut look = |check| {
+            if keep {
+                checks.push(check);
+            }
+        };
+        let answer = place(&scenario.policy, machine, &wakeup, &mut memory, &mut view, &mut slow, &mut look);
         wakee.recent = recent;
         match curr {
             NOBODY => self.cpus[this].idle_flips = flips,
@@ -401,6 +407,7 @@ impl Sim<'_> {
                 rule: answer.map(|answer| answer.rule),
                 affine: answer.map_or(Affine::NotTried, |answer| answer.affine),
                 target: answer.map_or(prev, |answer| answer.target),
+                checks: if answer.is_some() { std::mem::take(&mut self.checks) } else { Vec::new() },
                 scanned: answer.map_or(0, |answer| answer.scanned),
                 scan: answer.map_or(ScanEnd::None, |answer| answer.scan),
                 wake_list: false,

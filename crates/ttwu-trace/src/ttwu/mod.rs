@@ -32,7 +32,8 @@ mod writer;
 
 pub use reader::read_side_table;
 pub(crate) use reader::{open, probe};
-pub use writer::{TtwuWriter, write_ttwu};
+pub use wire::{Bytes, put as put_number, put_bytes};
+pub use writer::{TtwuWriter, write_ttwu, write_ttwu_with};
 
 /// The first bytes of every `.ttwu` file. The second half catches transfers that change line ends, as PNG's does.
 const MAGIC: &[u8; 8] = b"TTWU\r\n\x1a\n";

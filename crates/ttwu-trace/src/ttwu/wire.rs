@@ -5,7 +5,7 @@
 
 /// Appends `value` as LEB128.
 #[inline]
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -14,7 +14,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a length and the bytes.
-pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -34,40 +34,47 @@ pub(super) fn put_numbers(out: &mut Vec<u8>, tag: u64, numbers: &[u64]) {
     put_field(out, tag, &bytes);
 }
 
-/// Bytes being read.
+/// Bytes being read: numbers and texts as [`put`] and [`put_bytes`] wrote them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bytes<'a> {
+pub struct Bytes<'a> {
     rest: &'a [u8],
     overrun: bool,
 }
 
 impl<'a> Bytes<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    /// From their first.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, overrun: false }
     }
 
     /// What has not been read yet.
-    pub(super) const fn rest(&self) -> &'a [u8] {
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    /// Was everything read?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// Was nothing asked for that was not there?
-    pub(super) const fn sound(&self) -> bool {
+    #[must_use]
+    pub const fn sound(&self) -> bool {
         !self.overrun
     }
 
     /// Was exactly everything read?
-    pub(super) const fn finished(&self) -> bool {
+    #[must_use]
+    pub const fn finished(&self) -> bool {
         self.rest.is_empty() && !self.overrun
     }
 
     /// The next number; 0 past the end.
     #[inline]
-    pub(super) fn get(&mut self) -> u64 {
+    pub fn get(&mut self) -> u64 {
         // One and two bytes are nearly everything; the general loop costs a third of the reading speed.
         match *self.rest {
             [a, ref rest @ ..] if a < 0x80 => {
@@ -113,7 +120,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// The next number, if it fits; past its range counts as an overrun.
-    pub(super) fn get_u32(&mut self) -> u32 {
+    pub fn get_u32(&mut self) -> u32 {
         u32::try_from(self.get()).unwrap_or_else(|_| {
             self.overrun = true;
             0
@@ -136,13 +143,13 @@ impl<'a> Bytes<'a> {
     }
 
     /// The next length and its bytes.
-    pub(super) fn get_bytes(&mut self) -> &'a [u8] {
+    pub fn get_bytes(&mut self) -> &'a [u8] {
         let len = self.get();
         self.take(len)
     }
 
     /// The next length and its text; bytes that are not UTF-8 are replaced.
-    pub(super) fn get_text(&mut self) -> String {
+    pub fn get_text(&mut self) -> String {
         String::from_utf8_lossy(self.get_bytes()).into_owned()
     }
 

@@ -18,9 +18,20 @@ const LIST_BYTES: usize = 2 << 20;
 /// # Errors
 /// From `out`.
 pub fn write_ttwu(out: impl Write, trace: &Trace) -> io::Result<u64> {
+    write_ttwu_with(out, trace, &[])
+}
+
+/// As [`write_ttwu`], with side tables: name and content of each.
+///
+/// # Errors
+/// From `out`, or when a table is larger than 15 MiB.
+pub fn write_ttwu_with(out: impl Write, trace: &Trace, tables: &[(String, Vec<u8>)]) -> io::Result<u64> {
     let TraceParts { meta, strings, tasks, health: _, notes } = trace.parts();
     let mut writer = TtwuWriter::new(out, meta)?;
     writer.write(Chunk { events: trace.events(), strings, tasks, notes })?;
+    for (name, content) in tables {
+        writer.side_table(name, content)?;
+    }
     Ok(writer.finish(trace.parts())?.1)
 }
 

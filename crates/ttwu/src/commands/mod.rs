@@ -4,6 +4,7 @@ pub(crate) mod calibrate;
 mod check;
 mod conform;
 mod convert;
+pub(crate) mod explain;
 pub(crate) mod fuzz;
 mod health;
 mod lab;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Some(Command::Record(args)) => record::run(&args),
         Some(Command::Report(args)) if sample::is_meant(&args) => sample::run(&args),
         Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Fuzz(args)) => fuzz::run(&args),
         Some(Command::Sim(args)) => sim::run(&args),
         Some(Command::Reproduce(args)) => reproduce::run(&args),

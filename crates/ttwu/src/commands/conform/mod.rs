@@ -1,6 +1,6 @@
 //! `ttwu conform`: recorded kernel decisions against the model.
 
-mod open;
+pub(super) mod open;
 mod render;
 
 use crate::args;

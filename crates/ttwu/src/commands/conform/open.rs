@@ -10,17 +10,17 @@ use ttwu_fair::Policy;
 use ttwu_model::{Topology, TraceMeta};
 
 /// A recording and what there is of it.
-pub(super) struct Opened {
-    pub(super) recording: Recording,
+pub(crate) struct Opened {
+    pub(crate) recording: Recording,
     /// It has placement decisions, extracted or as probe records.
-    pub(super) decisions: bool,
+    pub(crate) decisions: bool,
     /// Its trace has the queue probes.
-    pub(super) probes: bool,
-    pub(super) notes: Vec<String>,
+    pub(crate) probes: bool,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Opens `path`; `None` where it is a folder of another kernel than the one asked for.
-pub(super) fn open(path: &Path, args: &args::Conform) -> Result<Option<Opened>, Failure> {
+pub(crate) fn open(path: &Path, args: &args::Conform) -> Result<Option<Opened>, Failure> {
     if path.join("meta").is_file() || !path.exists() {
         let recording = Recording::open(path).map_err(Failure::input)?;
         let name = recording.policy().kernel().name();

@@ -132,7 +132,7 @@ fn simulate(args: &Sim, scenario: Scenario) -> Result<Finished, Failure> {
         if signals.arrived().is_some() { Control::Cancel } else { Control::Continue }
     };
     let kept = if file.is_some() { Switch::On } else { Switch::Off };
-    let mut options = Options { trace: kept, decisions: Switch::Off, progress: Some(&mut watch) };
+    let mut options = Options { trace: kept, decisions: kept, progress: Some(&mut watch) };
     let start = Stopwatch::start();
     let outcome = catch_unwind(AssertUnwindSafe(|| ttwu_sim::run(&scenario, &mut options)));
     let wall = start.elapsed();
@@ -149,7 +149,7 @@ fn simulate(args: &Sim, scenario: Scenario) -> Result<Finished, Failure> {
         drop(signals);
     }
     let trace = match (file, outcome.trace.take()) {
-        (Some(file), Some(trace)) => Some(file.write(&trace).map_err(Failure::input)?),
+        (Some(file), Some(trace)) => Some(file.write(&trace, &outcome.decisions).map_err(Failure::input)?),
         (Some(_), None) | (None, Some(_)) | (None, None) => None,
     };
     Ok(Finished { scenario, outcome, wall, trace })

@@ -1,10 +1,12 @@
 //! The file of a run's trace: beside its place until it is complete, then under its name.
 
+use crate::decisions;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use ttwu_model::Trace;
+use ttwu_sim::Decision;
 use ttwu_trace::Target;
 
 /// What was written.
@@ -50,11 +52,12 @@ impl Place {
         !is_replaceable(&self.path)
     }
 
-    /// Writes it.
-    pub(super) fn write(self, trace: &Trace) -> Result<Written> {
+    /// Writes it; a format that is not ours leaves the reasons of decisions out.
+    pub(super) fn write(self, trace: &Trace, decisions: &[Decision]) -> Result<Written> {
         let name = self.path.display().to_string();
         let context = || format!("cannot write {name}");
-        let bytes = ttwu_trace::write_ttwu(self.file.as_file(), trace).with_context(context)?;
+        let tables = decisions::encode(decisions);
+        let bytes = ttwu_trace::write_ttwu_with(self.file.as_file(), trace, &tables).with_context(context)?;
         let events = trace.events().len() as u64;
         if self.target != Target::Ttwu {
             let summary = ttwu_trace::convert(self.file.path(), &self.path, self.target)?;
