@@ -322,7 +322,7 @@ fn names_of_the_wrong_kind_get_a_hint() {
 fn a_simulated_trace_has_the_reasons_of_its_placements() {
     let trace = Scratch::new("explained.ttwu");
     check(
-        &["sim", "-q", "-", "-o", trace.path()],
+        &["sim", "-q", "-", "--set=-SIS_UTIL", "-o", trace.path()],
         &SMALL.replace("groups=1,fds=2", "groups=3,fds=4"),
         0,
         "",
@@ -330,6 +330,7 @@ fn a_simulated_trace_has_the_reasons_of_its_placements() {
     );
     let text =
         check(&["explain", trace.path(), "--against", "linux-5.5"], "", 0, "as the simulator decided", "");
+    assert!(text.contains(".ttwu, linux-6.12 -SIS_UTIL\n"), "the trace's own policy: {text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let json = check(
         &["explain", trace.path(), "--limit", "0", "--against", "linux-5.5", "--format", "json"],

@@ -69,6 +69,11 @@ fn policy(path: &Path, meta: &TraceMeta, wanted: Option<&str>) -> Result<(Policy
             return Policy::parse(wanted).map(|policy| (policy, Vec::new())).map_err(Failure::input);
         }
     }
+    // A simulated trace says its whole policy.
+    let own = meta.facts.get("policy").filter(|_| wanted.is_none());
+    if let Some(policy) = own.and_then(|text| Policy::parse(text).ok()) {
+        return Ok((policy, Vec::new()));
+    }
     let release = wanted.or(meta.kernel_release.as_deref());
     let Some((kernel, stands_for)) = release.and_then(kernel_of) else {
         let said =
