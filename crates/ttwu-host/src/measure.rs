@@ -7,6 +7,8 @@
 //! Threads are bound to their CPUs, because where the scheduler would put them is the very thing being studied; two that
 //! share a CPU are `SCHED_BATCH`, so that a wake-up never preempts and each wake-up is one sleep. Under a hypervisor a CPU may be taken away at any time; medians over batches are robust against that, means are not.
 
+pub mod far;
+
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;

@@ -34,6 +34,15 @@ pub enum Measurement {
     PipePage,
     /// A byte into a unix stream socket and out again, one thread.
     SocketByte,
+    /// How much dearer a call on a pipe is (mean of write and read) when the other end is used on another CPU of the LLC, with
+    /// [`MESSAGE_BYTES`] a visit.
+    PipeFar,
+    /// As [`Measurement::PipeFar`], for each of [`FAR_MESSAGES`] messages a visit.
+    PipeFarMany,
+    /// As [`Measurement::PipeFar`], of a unix stream socket.
+    SocketFar,
+    /// As [`Measurement::PipeFarMany`], of a unix stream socket.
+    SocketFarMany,
     /// A futex wake without sleepers.
     FutexWakeNobody,
     /// A futex wait that returns at once.
@@ -48,6 +57,14 @@ pub enum Measurement {
     FutexWakeOtherCpu,
     /// From before that wake until the sleeper runs.
     FutexLatencyOtherCpu,
+    /// A futex wake of a sleeper on the same CPU where the running task does not pause before, for the waker.
+    BusyWakeNear,
+    /// The same by a task on another CPU of the LLC.
+    BusyWakeFar,
+    /// From when the running task gives way to one that its own CPU woke, until it runs again.
+    BusyBackNear,
+    /// The same where another CPU woke.
+    BusyBackFar,
     /// A pipe round trip of two threads on one CPU.
     PipeSameCpu,
     /// A pipe round trip of two processes on one CPU.
@@ -72,15 +89,23 @@ pub enum Measurement {
 
 /// Bytes of [`Measurement::PipePage`].
 pub const PAGE_BYTES: usize = 4096;
+/// Bytes of a message in [`Measurement::PipeFar`] and its kin.
+pub const MESSAGE_BYTES: usize = 100;
+/// Messages a visit in [`Measurement::PipeFarMany`] and [`Measurement::SocketFarMany`].
+pub const FAR_MESSAGES: usize = 8;
 
 impl Measurement {
     /// All, in order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 30] = [
         Self::ClockRead,
         Self::SystemCall,
         Self::PipeByte,
         Self::PipePage,
         Self::SocketByte,
+        Self::PipeFar,
+        Self::PipeFarMany,
+        Self::SocketFar,
+        Self::SocketFarMany,
         Self::FutexWakeNobody,
         Self::FutexWaitNot,
         Self::YieldAlone,
@@ -88,6 +113,10 @@ impl Measurement {
         Self::FutexWakeSameCpu,
         Self::FutexWakeOtherCpu,
         Self::FutexLatencyOtherCpu,
+        Self::BusyWakeNear,
+        Self::BusyWakeFar,
+        Self::BusyBackNear,
+        Self::BusyBackFar,
         Self::PipeSameCpu,
         Self::PipeProcesses,
         Self::PipeSmt,
@@ -109,6 +138,10 @@ impl Measurement {
             Self::PipeByte => "pipe_byte",
             Self::PipePage => "pipe_page",
             Self::SocketByte => "socket_byte",
+            Self::PipeFar => "pipe_far",
+            Self::PipeFarMany => "pipe_far_many",
+            Self::SocketFar => "socket_far",
+            Self::SocketFarMany => "socket_far_many",
             Self::FutexWakeNobody => "futex_wake_nobody",
             Self::FutexWaitNot => "futex_wait_not",
             Self::YieldAlone => "yield_alone",
@@ -116,6 +149,10 @@ impl Measurement {
             Self::FutexWakeSameCpu => "futex_wake_same_cpu",
             Self::FutexWakeOtherCpu => "futex_wake_other_cpu",
             Self::FutexLatencyOtherCpu => "futex_latency_other_cpu",
+            Self::BusyWakeNear => "busy_wake_near",
+            Self::BusyWakeFar => "busy_wake_far",
+            Self::BusyBackNear => "busy_back_near",
+            Self::BusyBackFar => "busy_back_far",
             Self::PipeSameCpu => "pipe_same_cpu",
             Self::PipeProcesses => "pipe_processes",
             Self::PipeSmt => "pipe_smt",
@@ -144,13 +181,13 @@ impl Observed {
         Self::default()
     }
 
-    /// Puts samples down; fewer than six have no interval and count as missing.
+    /// Adds samples to those that are there (of an earlier round); fewer than six have no interval and count as missing.
     pub fn put(&mut self, what: Measurement, samples: Vec<u64>) {
         if samples.len() < 6 {
             self.miss(what, format!("only {} samples", samples.len()));
             return;
         }
-        self.samples.insert(what, samples);
+        self.samples.entry(what).or_default().extend(samples);
     }
 
     /// Says why there are none.

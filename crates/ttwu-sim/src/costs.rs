@@ -15,6 +15,10 @@ pub enum Cost {
     PipeRead,
     SocketWrite,
     SocketRead,
+    PipeLines,
+    PipeFar,
+    SocketLines,
+    SocketFar,
     Loopback,
     CopyKib,
     FutexWait,
@@ -26,6 +30,7 @@ pub enum Cost {
     ScanCpu,
     EnqueueLocal,
     EnqueueRemote,
+    LinesBack,
     ListPush,
     LinesLlc,
     LinesNode,
@@ -137,6 +142,9 @@ const fn measured(
 
 use Cost as C;
 
+/// Of rows that split what other rows' estimates hold: presets, whose calls were judged as a whole, leave them at 0.
+const LUMPED: &str = "within the estimates of the calls themselves, which were judged as a whole; `ttwu calibrate` measures it";
+
 /// All costs, in the order of [`Cost`].
 pub const COSTS: &[CostRow] = &[
     estimate(
@@ -165,6 +173,31 @@ pub const COSTS: &[CostRow] = &[
         "a write to a unix socket",
     ),
     estimate(C::SocketRead, "socket_read_ns", "ns", 400, "as socket_write_ns", "a read from one"),
+    estimate(
+        C::PipeLines,
+        "pipe_lines_ns",
+        "ns",
+        0,
+        LUMPED,
+        "a call on a pipe that another CPU used last: its lines, whatever the call carries",
+    ),
+    estimate(
+        C::PipeFar,
+        "pipe_far_ns",
+        "ns",
+        0,
+        LUMPED,
+        "a pipe read of what another CPU wrote, or write where another CPU read: the bytes' lines",
+    ),
+    estimate(C::SocketLines, "socket_lines_ns", "ns", 0, LUMPED, "as pipe_lines_ns, of a unix socket"),
+    estimate(
+        C::SocketFar,
+        "socket_far_ns",
+        "ns",
+        0,
+        LUMPED,
+        "a socket read of a buffer that another CPU allocated, or write where another CPU frees them",
+    ),
     estimate(
         C::Loopback,
         "loopback_ns",
@@ -224,6 +257,14 @@ pub const COSTS: &[CostRow] = &[
         700,
         "spec 11.5: 0.6-0.8 us; decides the wake-list experiments",
         "queueing on another CPU's run queue, same LLC",
+    ),
+    estimate(
+        C::LinesBack,
+        "lines_back_ns",
+        "ns",
+        0,
+        "within switch_same_ns and schedule_ns, which are lumped estimates; `ttwu calibrate` measures it",
+        "switching to a task that another CPU woke: the lines of queue and task that it took",
     ),
     estimate(
         C::ListPush,

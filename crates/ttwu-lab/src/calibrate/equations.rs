@@ -3,9 +3,9 @@
 //! ```text
 //! leg on one CPU   = 2 syscall + pipe_write + 2 pipe_read + wake_base + enqueue_local + block + schedule + switch
 //! leg to idle CPU  = syscall + pipe_write + wake_base + list_push + ipi_send + ipi_delivery + idle exit
-//!                    + irq_entry + enqueue_local + irq_exit + schedule + switch_same + pipe_read
+//!                    + irq_entry + enqueue_local + irq_exit + schedule + switch_same + pipe_read + 2 pipe_lines + 2 pipe_far
 //!  … if it polls   = syscall + pipe_write + wake_base + list_push + monitor_wake + idle exit
-//!                    + enqueue_local + schedule + switch_same + pipe_read
+//!                    + enqueue_local + schedule + switch_same + pipe_read + 2 pipe_lines + 2 pipe_far
 //! timer's lateness = idle exit + irq_entry + timer_handler + wake_base + enqueue_local + irq_exit + schedule + switch_same
 //! ```
 //!
@@ -13,12 +13,17 @@
 //! written: its caches are cold), so that only their difference between CPUs is used. Costs that only occur together are
 //! solved for as a sum, which the preset's proportion shares out.
 //!
+//! What is dearer because another CPU was there before is measured as a difference between calls of one batch. A stream's lines
+//! (struct, page, wait queue) come once a visit, those of messages with each: `n` messages a visit cost `lines / n + far` each.
+//! A waker takes lines of a busy CPU's run queue and of the task, and that CPU takes them back; the woken task's word, which
+//! the benchmark itself adds, is taken off as one line.
+//!
 //! A leg is half a round trip. The sleeper on the same CPU has read in vain before it slept, so it reads twice; on another CPU
 //! the first read and the sleep happen while the other side runs. From v5.19 an idle CPU gets its wake-ups over the wake
 //! list. Where the sum of the known costs is more than what was measured, the one solved for is 0, and the rest is taken off
 //! the switch or the idle exit.
 
-use super::{Measurement as M, PAGE_BYTES};
+use super::{FAR_MESSAGES, Measurement as M, PAGE_BYTES};
 use std::collections::BTreeMap;
 use ttwu_sim::{Basis, Cost as C, Costs};
 
@@ -26,7 +31,9 @@ use ttwu_sim::{Basis, Cost as C, Costs};
 pub const ABOUT: &str = "\
 leg on one CPU   = 2 syscall + pipe_write + 2 pipe_read + wake_base + enqueue_local + block + schedule + switch
 leg to idle CPU  = syscall + pipe_write + wake_base + list_push + ipi_send + ipi_delivery + idle exit + irq_entry
-                   + enqueue_local + irq_exit + schedule + switch_same + pipe_read
+                   + enqueue_local + irq_exit + schedule + switch_same + pipe_read + 2 pipe_lines + 2 pipe_far
+a far call       = the near one + lines / messages a visit + far
+a far wake-up    = the near one + enqueue_remote - enqueue_local, and lines_back + line for the woken task's CPU
 timer's lateness = idle exit + irq_entry + timer_handler + wake_base + enqueue_local + irq_exit + schedule + switch_same
 ";
 
@@ -54,6 +61,7 @@ pub(super) fn solve(value: &dyn Fn(M) -> Option<f64>, base: &Costs, known: &[C])
     solver.calls();
     solver.same_cpu();
     solver.lines();
+    solver.far();
     solver.other_cpu();
     solver.solved
 }
@@ -66,7 +74,12 @@ const NEEDS: &[(C, &[M])] = &[
     (C::IpiDeliveryNode, &[M::PipeOtherNode]),
     (C::ListPush, &[M::Line]),
     (C::MonitorWake, &[M::Line]),
-    (C::EnqueueRemote, &[M::Line]),
+    (C::EnqueueRemote, &[M::BusyWakeFar, M::Line]),
+    (C::LinesBack, &[M::BusyBackFar]),
+    (C::PipeLines, &[M::PipeFar]),
+    (C::PipeFar, &[M::PipeFar]),
+    (C::SocketLines, &[M::SocketFar]),
+    (C::SocketFar, &[M::SocketFar]),
     (C::SwitchOther, &[M::PipeProcesses]),
     (C::SmtThroughput, &[M::PipeSmt]),
     (C::LinesLlc, &[M::LineOtherLlc]),
@@ -192,6 +205,32 @@ impl Solver<'_> {
         );
     }
 
+    /// What is dearer where another CPU was before.
+    fn far(&mut self) {
+        let value = self.value;
+        let streams = [
+            (M::PipeFar, M::PipeFarMany, C::PipeLines, C::PipeFar, "pipe"),
+            (M::SocketFar, M::SocketFarMany, C::SocketLines, C::SocketFar, "socket"),
+        ];
+        for (one, many, lines, far, name) in streams {
+            if let (Some(one), Some(many)) = (value(one), value(many)) {
+                let messages = FAR_MESSAGES as f64;
+                let visit = ((one - many) * messages / (messages - 1.0)).clamp(0.0, one);
+                self.put(lines, visit, &format!("({name}_far - {name}_far_many) 8 / 7"));
+                self.put(far, one - visit, &format!("{name}_far - {name}_lines_ns"));
+            }
+        }
+        if let (Some(near), Some(far)) = (value(M::BusyWakeNear), value(M::BusyWakeFar)) {
+            let remote = self.get(C::EnqueueLocal) + far - near;
+            self.put(C::EnqueueRemote, remote, "enqueue_local_ns + busy_wake_far - busy_wake_near");
+        }
+        if let (Some(near), Some(far), Some(line)) =
+            (value(M::BusyBackNear), value(M::BusyBackFar), value(M::Line))
+        {
+            self.put(C::LinesBack, far - near - line, "busy_back_far - busy_back_near - line");
+        }
+    }
+
     /// Wake-ups of idle CPUs.
     fn other_cpu(&mut self) {
         let value = self.value;
@@ -211,7 +250,9 @@ impl Solver<'_> {
             let rest = interrupted + self.sum(&[C::TimerHandler, C::WakeBase]);
             self.put(C::Idle1Exit, late - clock - rest, "timer_late - clock_read - all else of it");
         }
-        let sends = self.sum(&[C::Syscall, C::PipeWrite, C::PipeRead, C::WakeBase, C::ListPush]);
+        // Both calls of a leg find the pipe as the other CPU left it.
+        let lines = 2.0 * self.sum(&[C::PipeLines, C::PipeFar]);
+        let sends = self.sum(&[C::Syscall, C::PipeWrite, C::PipeRead, C::WakeBase, C::ListPush]) + lines;
         if let Some(round) = value(M::PipeOtherCpu) {
             if polls {
                 let rest = sends + self.sum(&[C::Idle1Exit, C::EnqueueLocal, C::Schedule, C::SwitchSame]);

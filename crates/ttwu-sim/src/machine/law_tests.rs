@@ -23,6 +23,51 @@ fn ping_pong(rounds: u64) -> Workload {
     builder.finish()
 }
 
+/// The lines of a pipe that the other CPU used cost each of a round trip's four calls; whoever uses it alone pays nothing.
+#[test]
+fn a_streams_lines_cost_where_another_cpu_used_it_last() {
+    let time = |topology: &str, name: &str, ns: u64| {
+        let mut scenario = with(ping_pong(1000), topology, "linux-6.12");
+        scenario.settings.idle.deepest = Some(1);
+        scenario.costs.set(name, ns).unwrap();
+        quiet(&scenario).sim_ns
+    };
+    for name in ["pipe_lines_ns", "pipe_far_ns"] {
+        let dearer = time(TWO_CPUS, name, 1000) - time(TWO_CPUS, name, 0);
+        assert!((3_950_000..4_050_000).contains(&dearer), "{name}: {dearer} ns in 1000 round trips");
+        assert_eq!(time(ONE_CPU, name, 1000), time(ONE_CPU, name, 0), "{name}");
+    }
+    for name in ["socket_lines_ns", "socket_far_ns"] {
+        assert_eq!(time(TWO_CPUS, name, 1000), time(TWO_CPUS, name, 0), "a pipe is no socket");
+    }
+}
+
+/// A task that another CPU wakes onto a busy one brings that one's queue and its own lines back with it.
+#[test]
+fn a_task_woken_by_another_cpu_costs_its_own_cpu_lines() {
+    // CPU 1 computes beside a sleeper that CPU `waker` wakes a thousand times; what the two of CPU 1 take in all.
+    let time = |waker: u16, lines_back: u64| {
+        let mut builder = Builder::new("woken");
+        let semaphore = builder.object("semaphore", ObjectKind::Semaphore { initial: 0 });
+        let repeat = |body| vec![Op::Repeat { times: Times::Count(1000), counter: None, body }];
+        let post = builder
+            .program(repeat(vec![Op::Sleep(Dist::constant(200_000)), Op::Post(Slot::Fixed(semaphore))]));
+        let wait = builder.program(repeat(vec![Op::Wait(Slot::Fixed(semaphore))]));
+        let hog = builder.program(vec![Op::Run(Dist::constant(400 * MS))]);
+        for (name, program, cpu) in [("waker", post, waker), ("sleeper", wait, 1), ("hog", hog, 1)] {
+            let task = builder.task(name, program, Start::At(0));
+            let cpu = ttwu_model::CpuId::new(cpu);
+            builder.task_mut(task).allowed = Some(std::iter::once(cpu).collect());
+        }
+        let mut scenario = with(builder.finish(), TWO_CPUS, "linux-6.12");
+        scenario.costs.set("lines_back_ns", lines_back).unwrap();
+        quiet(&scenario).sim_ns
+    };
+    let dearer = time(0, 1000) - time(0, 0);
+    assert!((950_000..1_050_000).contains(&dearer), "{dearer} ns in 1000 wake-ups");
+    assert_eq!(time(1, 1000), time(1, 0));
+}
+
 /// So many tasks that compute for so long, with a working set.
 fn hogs(count: u32, ns: u64, working_set_bytes: u64) -> Workload {
     let mut builder = Builder::new("hogs");

@@ -38,9 +38,23 @@ impl Side {
 pub(super) enum Buffer {
     /// A pipe's ring of pages: bytes unread in each, and how far the last one is filled.
     Pipe { pages: VecDeque<u32>, filled: u32, pages_max: u32 },
-    /// A socket's messages: bytes unread and memory taken.
-    Socket { kind: SocketKind, messages: VecDeque<(u32, u32)>, used: u32, used_max: u32 },
+    /// A socket's messages, the oldest first.
+    Socket { kind: SocketKind, messages: VecDeque<Message>, used: u32, used_max: u32 },
 }
+
+/// A socket's message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    /// Bytes unread.
+    pub(super) bytes: u32,
+    /// Memory taken.
+    pub(super) memory: u32,
+    /// The CPU that wrote it.
+    pub(super) cpu: u16,
+}
+
+/// No CPU yet.
+pub(super) const NEVER: u16 = u16::MAX;
 
 /// Bytes in a page.
 const PAGE: u32 = 4096;
@@ -55,6 +69,10 @@ pub(super) struct Stream {
     pub(super) sides: [Side; 2],
     /// A pipe's mutex is free from then on.
     pub(super) free_at: u64,
+    /// CPUs that used it last, wrote to it last and read from it last; [`NEVER`] for none.
+    pub(super) used_by: u16,
+    pub(super) written_by: u16,
+    pub(super) read_by: u16,
 }
 
 impl Stream {
@@ -67,7 +85,8 @@ impl Stream {
                 Buffer::Socket { kind, messages: VecDeque::new(), used: 0, used_max: send_buffer_bytes }
             }
         };
-        Self { buffer, sides: [Side::default(), Side::default()], free_at: 0 }
+        let sides = [Side::default(), Side::default()];
+        Self { buffer, sides, free_at: 0, used_by: NEVER, written_by: NEVER, read_by: NEVER }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -88,7 +107,8 @@ impl Stream {
     /// Puts in what fits of `bytes`, and says how much that was.
     ///
     /// Models: pipe_write(), unix_stream_sendmsg(), v5.5–v7.2: a pipe's last page takes a small write whole or not at all.
-    pub(super) fn put(&mut self, bytes: u32) -> u32 {
+    pub(super) fn put(&mut self, bytes: u32, cpu: u16) -> u32 {
+        self.written_by = cpu;
         match &mut self.buffer {
             Buffer::Pipe { pages, filled, pages_max } => {
                 let mut left = bytes;
@@ -114,7 +134,7 @@ impl Stream {
                 while left > 0 && *used < *used_max {
                     let part = left.min(8 * PAGE);
                     let memory = part.next_multiple_of(256) + SKB_OVERHEAD;
-                    messages.push_back((part, memory));
+                    messages.push_back(Message { bytes: part, memory, cpu });
                     *used += memory;
                     left -= part;
                 }
@@ -124,7 +144,8 @@ impl Stream {
     }
 
     /// Takes out up to `bytes`, and says how much that was.
-    pub(super) fn get(&mut self, bytes: u32) -> u32 {
+    pub(super) fn get(&mut self, bytes: u32, cpu: u16) -> u32 {
+        self.read_by = cpu;
         let mut left = bytes;
         match &mut self.buffer {
             Buffer::Pipe { pages, filled, .. } => {
@@ -144,19 +165,33 @@ impl Stream {
             }
             Buffer::Socket { messages, used, .. } => {
                 while left > 0
-                    && let Some((first, memory)) = messages.front_mut()
+                    && let Some(first) = messages.front_mut()
                 {
-                    let part = left.min(*first);
-                    *first -= part;
+                    let part = left.min(first.bytes);
+                    first.bytes -= part;
                     left -= part;
-                    if *first == 0 {
-                        *used -= *memory;
+                    if first.bytes == 0 {
+                        *used -= first.memory;
                         messages.pop_front();
                     }
                 }
             }
         }
         bytes - left
+    }
+
+    /// On which CPU was written what would be read next? A pipe's bytes have no owner each: its last writer stands for all.
+    pub(super) fn next_written_by(&self) -> u16 {
+        match &self.buffer {
+            Buffer::Pipe { pages, .. } => {
+                if pages.is_empty() {
+                    NEVER
+                } else {
+                    self.written_by
+                }
+            }
+            Buffer::Socket { messages, .. } => messages.front().map_or(NEVER, |message| message.cpu),
+        }
     }
 
     /// After a read: are writers told that there is room? `was_full` is how it was before.
@@ -286,18 +321,18 @@ mod tests {
     fn a_pipe_merges_small_writes_and_takes_them_whole() {
         let mut pipe = Stream::new(StreamKind::Pipe { pages: 2 });
         for _ in 0..40 {
-            assert_eq!(pipe.put(100), 100);
+            assert_eq!(pipe.put(100, 0), 100);
         }
         assert!(!pipe.is_full());
         // 96 bytes are left in the first page: the next message takes the second one.
-        assert_eq!(pipe.put(100), 100);
+        assert_eq!(pipe.put(100, 0), 100);
         assert!(pipe.is_full(), "both pages are in use, though the last has room");
-        assert_eq!(pipe.put(100), 100, "which a small write still may use");
-        assert_eq!(pipe.get(4000), 4000);
+        assert_eq!(pipe.put(100, 0), 100, "which a small write still may use");
+        assert_eq!(pipe.get(4000, 0), 4000);
         assert!(!pipe.is_full() && !pipe.is_empty());
-        assert_eq!(pipe.get(1000), 200);
+        assert_eq!(pipe.get(1000, 0), 200);
         assert!(pipe.is_empty());
-        assert_eq!(pipe.put(20_000), 8192);
+        assert_eq!(pipe.put(20_000, 0), 8192);
     }
 
     #[test]
@@ -305,7 +340,7 @@ mod tests {
         let mut socket =
             Stream::new(StreamKind::Socket { kind: SocketKind::Unix, send_buffer_bytes: 212_992 });
         let mut messages = 0;
-        while socket.put(100) == 100 {
+        while socket.put(100, 0) == 100 {
             messages += 1;
         }
         // 256 + 576 bytes a message.
@@ -313,7 +348,7 @@ mod tests {
         socket.sides[1].sleepers.push_back((1, false));
         let mut read = 0;
         while !socket.tells_writers(true) {
-            assert_eq!(socket.get(100), 100);
+            assert_eq!(socket.get(100, 0), 100);
             read += 1;
         }
         assert_eq!(read, 192);

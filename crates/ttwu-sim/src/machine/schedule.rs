@@ -161,6 +161,7 @@ impl Sim<'_> {
             same = prev == NOBODY
                 || self.tasks[prev as usize].process == self.tasks[next as usize].process
                 || self.tasks[next as usize].kthread;
+            ns += self.lines_back(cpu, next);
             self.account_in(cpu, next);
             if self.queue.time(cpu, Class::Tick).is_none() {
                 let at = self.next_tick(cpu);

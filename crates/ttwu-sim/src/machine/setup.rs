@@ -228,6 +228,7 @@ impl<'s> Sim<'s> {
             waking_at: 0,
             woken: false,
             listed_by: 0,
+            queued_by: 0,
             runnable_at: 0,
             running_from: 0,
             cache_cpu: 0,

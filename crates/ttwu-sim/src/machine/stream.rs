@@ -4,10 +4,11 @@
 //! writer wakes whenever a reader sleeps. Whoever slept passes the wake-up on when there is more for the next in line.
 
 use super::Sim;
-use super::objects::{Buffer, Object, Stream};
+use super::objects::{Buffer, NEVER, Object, Stream};
 use super::stretch::Flow;
 use super::task::{Mode, Next, Who};
 use crate::Cost;
+use ttwu_model::Level;
 use ttwu_workload::SocketKind;
 
 const READERS: usize = 0;
@@ -28,10 +29,31 @@ impl Sim<'_> {
         u64::from(bytes) * self.costs.get(Cost::CopyKib) / 1024
     }
 
+    /// What a call on `cpu` pays for lines that other CPUs have: the stream's own, if another one used it last, and those of the
+    /// message, if `other`, who handles messages at the other end, is another one.
+    ///
+    /// DEVIATION: measured within an LLC, and taken for every distance beyond, where lines take longer.
+    fn lines_ns(&self, cpu: usize, used_by: u16, other: u16, lines: Cost, far: Cost) -> u64 {
+        let elsewhere = |by: u16| by != NEVER && self.level(usize::from(by), cpu) >= Level::Llc;
+        let own = if elsewhere(used_by) { self.costs.get(lines) } else { 0 };
+        let message = if elsewhere(other) { self.costs.get(far) } else { 0 };
+        own + message
+    }
+
     /// Time of one call, with the wait for a pipe's mutex.
-    fn call_ns(&mut self, object: u32, bytes: u32, pipe: Cost, socket: Cost) -> u64 {
+    fn call_ns(&mut self, who: Who, end: usize, pipe: Cost, socket: Cost) -> u64 {
         let now = self.now;
-        let copy = self.copy_ns(bytes);
+        let cpu = self.cpu_of(who);
+        let exec = self.exec(who);
+        let (object, bytes) = (exec.object, exec.bytes);
+        let stream = self.stream(object);
+        let other = if end == WRITERS { stream.read_by } else { stream.next_written_by() };
+        let used_by = std::mem::replace(&mut stream.used_by, cpu as u16);
+        let (lines, far) = match &stream.buffer {
+            Buffer::Pipe { .. } => (Cost::PipeLines, Cost::PipeFar),
+            Buffer::Socket { .. } => (Cost::SocketLines, Cost::SocketFar),
+        };
+        let copy = self.copy_ns(bytes) + self.lines_ns(cpu, used_by, other, lines, far);
         let (pipe, socket, loopback) =
             (self.costs.get(pipe), self.costs.get(socket), self.costs.get(Cost::Loopback));
         let stream = self.stream(object);
@@ -50,19 +72,18 @@ impl Sim<'_> {
     }
 
     pub(super) fn write_call(&mut self, who: Who) -> Flow {
-        let exec = self.exec(who);
-        let (object, bytes) = (exec.object, exec.bytes);
-        let ns = self.call_ns(object, bytes, Cost::PipeWrite, Cost::SocketWrite);
+        let ns = self.call_ns(who, WRITERS, Cost::PipeWrite, Cost::SocketWrite);
         self.work_then(who, ns, Mode::Kernel, Next::WriteDone)
     }
 
     /// Models: pipe_write(), unix_stream_sendmsg(), v5.5–v7.2.
     pub(super) fn write_done(&mut self, who: Who) -> Flow {
+        let cpu = self.cpu_of(who) as u16;
         let exec = self.exec(who);
         let (object, bytes, slept) = (exec.object, exec.bytes, exec.slept);
         let stream = self.stream(object);
         let was_empty = stream.is_empty();
-        let put = stream.put(bytes);
+        let put = stream.put(bytes, cpu);
         let socket = match &stream.buffer {
             Buffer::Pipe { .. } => None,
             Buffer::Socket { kind, .. } => Some(*kind),
@@ -109,19 +130,18 @@ impl Sim<'_> {
     }
 
     pub(super) fn read_call(&mut self, who: Who) -> Flow {
-        let exec = self.exec(who);
-        let (object, bytes) = (exec.object, exec.bytes);
-        let ns = self.call_ns(object, bytes, Cost::PipeRead, Cost::SocketRead);
+        let ns = self.call_ns(who, READERS, Cost::PipeRead, Cost::SocketRead);
         self.work_then(who, ns, Mode::Kernel, Next::ReadDone)
     }
 
     /// Models: pipe_read(), unix_stream_recvmsg(), v5.5–v7.2.
     pub(super) fn read_done(&mut self, who: Who) -> Flow {
+        let cpu = self.cpu_of(who) as u16;
         let exec = self.exec(who);
         let (object, bytes, slept) = (exec.object, exec.bytes, exec.slept);
         let stream = self.stream(object);
         let was_full = stream.is_full();
-        let got = stream.get(bytes);
+        let got = stream.get(bytes, cpu);
         if got == 0 {
             let Who::Task(task) = who else { unreachable!("handlers do not read") };
             let exclusive = matches!(stream.buffer, Buffer::Pipe { .. });

@@ -215,6 +215,8 @@ pub(super) struct Task {
     pub(super) waking_at: u64,
     /// The CPU that put it on a wake list.
     pub(super) listed_by: u16,
+    /// The CPU that put it on its run queue.
+    pub(super) queued_by: u16,
     /// Woken and not run since.
     pub(super) woken: bool,
     pub(super) runnable_at: u64,

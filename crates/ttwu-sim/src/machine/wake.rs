@@ -202,6 +202,7 @@ impl Sim<'_> {
             );
             self.tasks[task as usize].runnable_at = self.now;
             self.tasks[task as usize].woken = true;
+            self.tasks[task as usize].queued_by = this as u16;
         }
         self.tasks[task as usize].state = State::Runnable;
         self.event(5, cpu, task);
@@ -258,6 +259,16 @@ impl Sim<'_> {
             Level::Die | Level::Node => self.costs.get(Cost::LinesLlc),
             Level::Remote => self.costs.get(Cost::LinesNode),
         }
+    }
+
+    /// What `cpu` waits for when it switches to a task that another CPU woke, ns: lines of its queue and of the task, which that
+    /// one took. Over the wake list nobody takes them.
+    ///
+    /// DEVIATION: the queue's lines are paid for at the switch to the task, not by whatever uses the queue first.
+    pub(super) fn lines_back(&self, cpu: usize, task: u32) -> u64 {
+        let task = &self.tasks[task as usize];
+        let far = task.woken && self.level(usize::from(task.queued_by), cpu) >= Level::Llc;
+        if far { self.costs.get(Cost::LinesBack) } else { 0 }
     }
 
     fn list_query(&mut self, this: usize, cpu: usize, task: u32, on_cpu: bool) -> bool {
@@ -484,6 +495,7 @@ impl Sim<'_> {
         state.state = State::Runnable;
         state.runnable_at = now;
         state.woken = true;
+        state.queued_by = by as u16;
         // The kernel checks before it says so; of a new task it says so first.
         if check.fork {
             self.trace_wakeup(by, cpu, task, true);

@@ -8,10 +8,12 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use ttwu_fair::Policy;
+use ttwu_host::measure::far::{Carrier, StreamRound, busy_wakes, stream_calls};
 use ttwu_host::measure::{self, Effort};
 use ttwu_host::sysfs::{read_idle_states, read_topology, under_hypervisor};
 use ttwu_lab::calibrate::{
-    Calibrated, Calibration, Measurement, Observed, PAGE_BYTES, calibrate, simulated_round_trip,
+    Calibrated, Calibration, FAR_MESSAGES, MESSAGE_BYTES, Measurement, Observed, PAGE_BYTES, calibrate,
+    simulated_round_trip,
 };
 use ttwu_model::{CpuId, Level, Topology};
 use ttwu_sim::{Cost, Costs};
@@ -25,6 +27,9 @@ pub(crate) struct Args {
     /// Cost file to make
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// How often everything is measured: a virtual machine's speed changes from one second to the next
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
     /// Text or JSON
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
@@ -37,6 +42,12 @@ pub(crate) struct Args {
 const SHORT: Effort = Effort { batches: 101, operations: 2000 };
 /// Batches of round trips.
 const TRIPS: Effort = Effort { batches: 101, operations: 200 };
+/// Batches of calls on streams that another CPU uses too.
+const FAR_CALLS: Effort = Effort { batches: 41, operations: 1600 };
+/// Streams that are walked over: as many as a sender of hackbench has. How many matters little (measured up to 400).
+const STREAMS_WALKED: usize = 20;
+/// Tasks that sleep on a busy CPU.
+const SLEEPERS: usize = 20;
 /// Single wake-ups.
 const WAKES: usize = 601;
 /// How long a CPU idles before a single wake-up, ns: about as long as in benchmarks that wake often.
@@ -51,7 +62,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::forbidden(anyhow!("no online CPU may be used by this process")));
     };
     let pairs = Pairs::of(&topology, first);
-    let observed = observe(first, &pairs, args.quiet);
+    if !args.quiet {
+        say("measuring; this takes some seconds");
+    }
+    let mut observed = Observed::new();
+    for _ in 0..args.rounds {
+        observe(first, &pairs, &mut observed);
+    }
     let preset = if under_hypervisor() { "vm" } else { "skylake-server" };
     let base = Costs::preset(preset).map_err(Failure::input)?;
     let facts = idle_facts(first).map_err(Failure::input)?;
@@ -105,15 +122,11 @@ impl Pairs {
 }
 
 /// Makes all measurements that this machine has the CPUs for.
-fn observe(first: CpuId, pairs: &Pairs, quiet: bool) -> Observed {
-    let mut observed = Observed::new();
+fn observe(first: CpuId, pairs: &Pairs, observed: &mut Observed) {
     let mut put = |what: Measurement, result: io::Result<Vec<u64>>| match result {
         Ok(samples) => observed.put(what, samples),
         Err(error) => observed.miss(what, error.to_string()),
     };
-    if !quiet {
-        say("measuring; this takes some seconds");
-    }
     put(Measurement::ClockRead, measure::clock_read(first, SHORT));
     put(Measurement::SystemCall, measure::system_call(first, SHORT));
     put(Measurement::PipeByte, measure::pipe_alone(first, 1, SHORT));
@@ -167,7 +180,49 @@ fn observe(first: CpuId, pairs: &Pairs, quiet: bool) -> Observed {
     for what in missing {
         observed.miss(what, pairs.why_none);
     }
-    observed
+    observe_far(first, pairs, observed);
+}
+
+/// What it costs that another CPU was there before.
+fn observe_far(first: CpuId, pairs: &Pairs, observed: &mut Observed) {
+    const STREAMS: [(Measurement, Carrier, usize); 4] = [
+        (Measurement::PipeFar, Carrier::Pipe, 1),
+        (Measurement::PipeFarMany, Carrier::Pipe, FAR_MESSAGES),
+        (Measurement::SocketFar, Carrier::Socket, 1),
+        (Measurement::SocketFarMany, Carrier::Socket, FAR_MESSAGES),
+    ];
+    const BUSY: [Measurement; 4] = [
+        Measurement::BusyWakeNear,
+        Measurement::BusyWakeFar,
+        Measurement::BusyBackNear,
+        Measurement::BusyBackFar,
+    ];
+    let Some(other) = pairs.other else {
+        let all = STREAMS.map(|row| row.0).into_iter().chain(BUSY);
+        all.for_each(|what| observed.miss(what, pairs.why_none));
+        return;
+    };
+    for (what, carrier, messages) in STREAMS {
+        let round = StreamRound { carrier, streams: STREAMS_WALKED, messages, bytes: MESSAGE_BYTES };
+        match stream_calls(first, other, round, FAR_CALLS) {
+            Ok(calls) => {
+                let far = calls.write_far_ns.iter().zip(&calls.read_far_ns).map(|(write, read)| write + read);
+                let near =
+                    calls.write_near_ns.iter().zip(&calls.read_near_ns).map(|(write, read)| write + read);
+                let dearer = far.zip(near).map(|(far, near)| far.saturating_sub(near) / 2);
+                observed.put(what, dearer.collect());
+            }
+            Err(error) => observed.miss(what, error.to_string()),
+        }
+    }
+    // The busy CPU is the other one: the first has the interrupts of most machines.
+    match busy_wakes(first, other, SLEEPERS, 2 * WAKES) {
+        Ok(wakes) => {
+            let samples = [wakes.wake_near_ns, wakes.wake_far_ns, wakes.back_near_ns, wakes.back_far_ns];
+            BUSY.into_iter().zip(samples).for_each(|(what, samples)| observed.put(what, samples));
+        }
+        Err(error) => BUSY.into_iter().for_each(|what| observed.miss(what, error.to_string())),
+    }
 }
 
 /// What the kernel's own table says of idle states: not measured here, but not guessed either.
