@@ -1,10 +1,11 @@
 //! Standard output that may be a pipe whose reader has gone, and standard error that may be asked to be quiet.
 
 use crate::exit::{Done, Failure, Outcome};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use ttwu_trace::Target;
 
 /// Text or JSON on standard output.
@@ -30,6 +31,35 @@ pub(crate) fn trace_target(path: &Path) -> anyhow::Result<Target> {
 /// `-` means standard input, as for other tools; a file of that name is `./-`.
 pub(crate) fn input_path(path: &Path) -> &Path {
     if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path }
+}
+
+/// A file that can be read more than once: the one at `path`, or a temporary copy of a pipe.
+#[derive(Debug)]
+pub(crate) struct Rereadable {
+    path: PathBuf,
+    _copy: Option<tempfile::NamedTempFile>,
+}
+
+impl Rereadable {
+    /// Copies a pipe to its end.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let path = input_path(path);
+        // What cannot be read is for the reader to say.
+        let kind = std::fs::metadata(path).map(|there| there.file_type());
+        if !kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket()) {
+            return Ok(Self { path: path.to_owned(), _copy: None });
+        }
+        let cannot = || format!("cannot read {}", path.display());
+        let mut copy = tempfile::Builder::new().prefix("ttwu-").tempfile().with_context(cannot)?;
+        let mut from = std::fs::File::open(path).with_context(cannot)?;
+        std::io::copy(&mut from, &mut copy).with_context(cannot)?;
+        Ok(Self { path: copy.path().to_owned(), _copy: Some(copy) })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 /// Writes a result. A reader that stops early (`| head`) is not an error.

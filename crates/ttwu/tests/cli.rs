@@ -293,6 +293,25 @@ fn placements_of_a_recording_are_rebuilt_and_explained() {
         &["explain", &sample(), "--kernel", "6.12", "--task", "nosuch"],
         1,
         "",
-        "what --task and --at ask for",
+        "no wake-up with a placement is of that task, or that late",
     );
+}
+
+#[test]
+fn what_is_read_twice_may_come_through_a_pipe() {
+    for command in ["explain", "conform"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ttwu"))
+            .args([command, "-", "--kernel", "6.12"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("runs");
+        let bytes = std::fs::read(sample()).expect("the sample");
+        std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), &bytes).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{command}: {stderr}");
+    }
+    check(&["conform", "/nonexistent"], 2, "", "ttwu: cannot read /nonexistent: No such file");
 }

@@ -5,7 +5,7 @@ mod render;
 
 use crate::args;
 use crate::exit::{Done, Failure, Outcome};
-use crate::output::{OutputFormat, print};
+use crate::output::{OutputFormat, Rereadable, print};
 use anyhow::anyhow;
 use open::Opened;
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ use ttwu_conform::{
 pub(crate) fn run(args: &args::Conform) -> Outcome {
     let mut kernels: BTreeMap<&'static str, Kernel> = BTreeMap::new();
     for path in &args.recordings {
-        let Some(opened) = open::open(path, args)? else { continue };
+        let input = Rereadable::open(path).map_err(Failure::input)?;
+        let Some(opened) = open::open(input.path(), args)? else { continue };
         let name = opened.recording.policy().kernel().name();
         let kernel = kernels.entry(name).or_default();
         let scores = score(&opened, args.free)?;

@@ -21,7 +21,10 @@ pub(crate) struct Opened {
 
 /// Opens `path`; `None` where it is a folder of another kernel than the one asked for.
 pub(crate) fn open(path: &Path, args: &args::Conform) -> Result<Option<Opened>, Failure> {
-    if path.join("meta").is_file() || !path.exists() {
+    if let Err(error) = std::fs::metadata(path) {
+        return Err(Failure::input(anyhow!("cannot read {}: {error}", path.display())));
+    }
+    if path.join("meta").is_file() {
         let recording = Recording::open(path).map_err(Failure::input)?;
         let name = recording.policy().kernel().name();
         if args.kernel.as_ref().is_some_and(|wanted| !name.ends_with(wanted.as_str())) {
@@ -42,10 +45,11 @@ fn open_trace(path: &Path, args: &args::Conform) -> Result<Opened, Failure> {
     let counts = trace.event_counts();
     let probed = |name: &str| counts.contains_key(name);
     if !probed("sched_waking") || !probed("sched_switch") {
+        let found = counts.keys().take(8).copied().collect::<Vec<_>>().join(", ");
         return Err(Failure::input(anyhow!(
             "{}: expected sched_waking and sched_switch events, found {}",
             path.display(),
-            counts.keys().take(8).copied().collect::<Vec<_>>().join(", ")
+            if found.is_empty() { "none of any kind" } else { &found }
         )));
     }
     if !probed("sched_wakeup") {

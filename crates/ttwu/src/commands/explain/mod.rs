@@ -9,7 +9,7 @@ use crate::args;
 use crate::commands::conform::open as open_recording;
 use crate::decisions;
 use crate::exit::{Done, Failure, Outcome};
-use crate::output::{OutputFormat, input_path, print, say};
+use crate::output::{OutputFormat, Rereadable, print, say};
 use anyhow::anyhow;
 use clap::Args;
 use std::collections::BTreeMap;
@@ -125,8 +125,8 @@ pub(crate) fn run(args: &Explain) -> Outcome {
         examples: false,
         format: args.format,
     };
-    let path = input_path(&args.trace);
-    let opened = open_recording::open(path, &conform)?
+    let input = Rereadable::open(&args.trace).map_err(Failure::input)?;
+    let opened = open_recording::open(input.path(), &conform)?
         .ok_or_else(|| Failure::input(anyhow!("{} is of another kernel", args.trace.display())))?;
     let recording = &opened.recording;
     let file = recording.trace().ok_or_else(|| {
@@ -171,7 +171,7 @@ fn nothing(args: &Explain, explanation: &Explanation) -> Option<String> {
             "wake-up {number} has no placement of the fair class to explain: still queued, of another class, \
              a thread of one CPU, or without an end in the trace"
         ),
-        None => "no wake-up with a placement is what --task and --at ask for".to_owned(),
+        None => "no wake-up with a placement is of that task, or that late".to_owned(),
     })
 }
 
