@@ -20,6 +20,7 @@ mod benchmarks;
 mod extract;
 mod logs_2020;
 mod logs_2024;
+mod measured;
 mod printed;
 mod ratio_table;
 mod subselection;
@@ -28,6 +29,8 @@ mod table;
 mod tree;
 
 use std::path::PathBuf;
+
+pub use measured::{MeasuredSeries, MeasuredTree, Sampling, measured, measured_benchmarks};
 
 /// Which state of mmtests is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +91,40 @@ pub enum Error {
         /// The style's name.
         style: &'static str,
         /// What there is.
+        known: String,
+    },
+    /// A benchmark that has no such report.
+    #[error("`{benchmark}` has no report `{alternative}` in style {style}: {known}")]
+    UnknownReport {
+        /// The benchmark.
+        benchmark: String,
+        /// What was asked for.
+        alternative: String,
+        /// The style's name.
+        style: &'static str,
+        /// What there is, as the end of a sentence.
+        known: String,
+    },
+    /// No directory of that name.
+    #[error("no arm `{arm}` below {}: {remedy}", directory.display())]
+    UnknownArm {
+        /// The arm.
+        arm: String,
+        /// Where it was looked for.
+        directory: PathBuf,
+        /// What there is.
+        remedy: String,
+    },
+    /// The baseline has samples, but none under the sub-heading.
+    #[error("no operation of `{arm}` {how} `{sub_heading}`: there are {known}")]
+    NoOperation {
+        /// The baseline.
+        arm: String,
+        /// `begins with` or `is`.
+        how: &'static str,
+        /// What was asked for.
+        sub_heading: String,
+        /// The operations that there are.
         known: String,
     },
     /// The baseline has no samples.
@@ -168,7 +205,7 @@ pub fn header(options: &Options) -> String {
 ///
 /// # Errors
 ///
-/// An unknown benchmark, a baseline without samples, a bad sub-heading, or a log that cannot be read.
+/// An unknown benchmark, report or arm, a baseline without samples, a bad or empty sub-heading, or a log that cannot be read.
 pub fn compare(options: &Options) -> Result<String, Error> {
     let (benchmark, arms) = extract::arms(options)?;
     if options.print_ratio {
@@ -176,6 +213,15 @@ pub fn compare(options: &Options) -> Result<String, Error> {
     } else {
         Ok(table::render(options, &benchmark, &arms))
     }
+}
+
+/// Why an arm of this name is none of `directory`'s: what there is.
+///
+/// # Errors
+///
+/// A directory that cannot be read.
+pub fn unknown_arm(directory: &std::path::Path, arm: &str) -> Result<Error, Error> {
+    extract::unknown_arm(directory, arm)
 }
 
 /// Operations of the baseline that an arm has no sample of; mmtests prints them as 0 (0.00%).

@@ -137,13 +137,13 @@ fn either_style_reads_either_layout() {
 #[test]
 fn what_prints_as_0_although_it_is_missing_is_told() {
     let tree = tree();
-    let options =
-        options(tree.path(), Style::Interval2024, "hackbench-process-pipes", &["vanilla", LONG, "nosuch"]);
+    let arms = ["vanilla", LONG, "b-1"];
+    let options = options(tree.path(), Style::Interval2024, "hackbench-process-pipes", &arms);
     let lacking = |arm: &str, operations: &[&str]| Missing {
         arm: arm.to_owned(),
         operations: operations.iter().map(|operation| (*operation).to_owned()).collect(),
     };
-    let expected = [lacking(LONG, &["time-2"]), lacking("nosuch", &["time-1", "time-2"])];
+    let expected = [lacking(LONG, &["time-2"]), lacking("b-1", &["time-1", "time-2"])];
     assert_eq!(missing(&options).expect("a tree"), expected);
 }
 
@@ -155,7 +155,8 @@ fn errors_say_what_is_there() {
             .expect_err("an error")
             .to_string()
     };
-    assert!(told("tbench", "vanila").ends_with("there is no such arm; did you mean `vanilla`?"));
+    assert!(told("tbench", "vanila").contains(": did you mean `vanilla`? There are 6.1-rc3-fix, "));
+    assert!(told("tbench", "x").contains(": there are 6.1-rc3-fix, "));
     assert!(
         told("schbench", "vanilla")
             .ends_with("it has results of: hackbench-process-pipes, hackbench-thread-pipes")
@@ -169,6 +170,56 @@ fn errors_say_what_is_there() {
     let options = options(tree.path(), Style::Interval2024, "tbench", &["b-1"]);
     let bad = compare(&Options { sub_heading: Some("(".to_owned()), ..options });
     assert!(matches!(bad, Err(Error::SubHeading { .. })), "{bad:?}");
+}
+
+#[test]
+fn an_arm_that_is_none_is_an_error_wherever_it_stands() {
+    let tree = tree();
+    let wrong = compare(&options(tree.path(), Style::Interval2024, "tbench", &["b-1", "n-2"]));
+    let text = wrong.expect_err("an error").to_string();
+    assert!(text.starts_with("no arm `n-2` below ") && text.contains("did you mean `n-1`?"), "{text}");
+}
+
+#[test]
+fn sub_headings_and_reports_that_are_none_list_what_there_is() {
+    let tree = tree();
+    let told = |options: Options| compare(&options).expect_err("an error").to_string();
+    let tbench = options(tree.path(), Style::Interval2024, "tbench", &["b-1", "n-1"]);
+    assert_eq!(
+        told(Options { sub_heading: Some("nope".to_owned()), ..tbench.clone() }),
+        "no operation of `b-1` begins with `nope`: there are tput-1, tput-2, tput-3, tput-4"
+    );
+    assert_eq!(
+        told(Options { alternative: Some("nope".to_owned()), ..tbench }),
+        "`tbench` has no report `nope` in style mmtests-2024: there is the main report only; `--sub-heading` selects \
+         operations of it"
+    );
+    let dbench = options(tree.path(), Style::Classic2020, "dbench4", &["b-1", "n-1"]);
+    assert_eq!(
+        told(Options { alternative: Some("nope".to_owned()), ..dbench }),
+        "`dbench4` has no report `nope` in style mmtests-2020: there are the main one and `latency`, `opslatency`, `tput`"
+    );
+    let tbench = options(tree.path(), Style::Classic2020, "tbench4", &["b-1", "n-1"]);
+    let whole = told(Options { sub_heading: Some("9".to_owned()), ..tbench });
+    assert_eq!(whole, "no operation of `b-1` is `9`: there are 1, 2, 3, 4");
+}
+
+#[test]
+fn a_ratio_table_of_2020s_schbench_shows_what_the_last_iteration_has() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    for (arm, value) in [("b-1", 40), ("n-1", 50)] {
+        let text = format!("Latency percentiles (usec)\n\t*99.0000th: {value}\n");
+        write(root, arm, "schbench", "schbench-1.log", &text);
+    }
+    let options = options(root, Style::Classic2020, "schbench", &["b-1", "n-1"]);
+    let options = Options { print_ratio: true, ..options };
+    let row = |text: String| text.lines().nth(2).expect("a row").to_owned();
+    let before = row(compare(&options).expect("a table"));
+    assert!(before.ends_with("        1.25 (-25.00%) (NaNs)"), "{before}");
+    std::fs::create_dir_all(root.join("n-1/iter-1")).expect("a directory");
+    let after = row(compare(&options).expect("a table"));
+    assert!(after.ends_with("        1.00 (0.00%) (NaNs)"), "{after}");
 }
 
 #[test]

@@ -108,6 +108,53 @@ fn mmtests_tables_are_mmtests_own_below_one_line() {
 }
 
 #[test]
+fn an_mmtests_tree_is_an_arm_of_our_own_comparison() {
+    let Some(golden) = ttwu_testing::shared("golden/mmtests") else { return };
+    let tree = golden.join("work/hb").to_string_lossy().into_owned();
+    let words = ["compare", "--mmtests", &tree, "--benchmark", "hackbench-process-pipes"];
+    let with =
+        |more: &[&str]| -> Vec<String> { words.iter().chain(more).map(|word| (*word).to_owned()).collect() };
+    let check = |more: &[&str], code, stderr_has| {
+        let words = with(more);
+        check(&words.iter().map(String::as_str).collect::<Vec<_>>(), code, stderr_has)
+    };
+    let text = check(&["6.1.0-vanilla", "6.1.0-patchA", "--format", "json"], 0, "");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["arms"][1]["label"], "6.1.0-patchA");
+    let row = &json["rows"][0];
+    assert_eq!(
+        (&row["name"], &row["unit"], &row["arms"][0]["n"]),
+        (&"time-1".into(), &"s".into(), &10.into())
+    );
+    // 0.2666 against 0.2195 s, as in the golden table: 17.67 % less.
+    assert!((row["effect_pct"].as_f64().expect("an effect") + 17.67).abs() < 0.01, "{row}");
+    assert_eq!(row["verdict"], "better");
+    let text = check(&["6.1.0-vanilla", "6.1.0-patchA"], 0, "");
+    assert!(
+        text.contains("mmtests' hackbench-process-pipes, 1 iteration") && text.contains("better"),
+        "{text}"
+    );
+    check(&["6.1.0-vanilla", "6.1.0-patchC"], 2, "did you mean `6.1.0-patchA`?");
+    check(&["6.1.0-vanilla", "6.1.0-patchC", "--style", "mmtests-2024"], 2, "no arm `6.1.0-patchC` below ");
+    check(
+        &["6.1.0-vanilla", "6.1.0-patchA", "--sub-heading", "nope"],
+        2,
+        "begins with `nope`: there are time-1, time-4, time-7",
+    );
+    check(
+        &["6.1.0-vanilla", "6.1.0-patchA", "--style", "mmtests-2024", "--sub-heading", "nope"],
+        2,
+        "begins with `nope`: there are time-1, time-4, time-7",
+    );
+    check(
+        &["6.1.0-vanilla", "6.1.0-patchA", "--style", "mmtests-2024", "--altreport", "nope"],
+        2,
+        "has no report `nope` in style mmtests-2024: there is the main report only",
+    );
+    check(&["6.1.0-vanilla", "6.1.0-patchA", "--style", "strict", "--print-ratio"], 2, "mmtests' own tables");
+}
+
+#[test]
 fn a_recording_is_no_simulation_and_one_run_tells_nothing() {
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/messaging.ttwu");
     check(&["compare", recording, "linux-6.12"], 2, "one is simulated, the other is a recording");

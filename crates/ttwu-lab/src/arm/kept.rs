@@ -1,25 +1,40 @@
 //! Arms that were measured before: files of benchmark output, recordings, folders of them, results kept by
-//! `ttwu compare --format json`.
+//! `ttwu compare --format json`, arms of an mmtests result tree.
 //!
 //! The run is the unit of analysis: where one output lists several values of a metric (passes of clients, loops of processes),
 //! their mean is one value. A pasted list of runs (`g=1: 7.58 7.61 …`) is what it says, a list of runs.
 
 use super::{ArmError, traced};
 use std::path::Path;
+use ttwu_results::mmtests;
 use ttwu_results::outputs::{self, Document, Item, Output};
 use ttwu_stats::Better;
 
 /// One metric of several runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name.
+    /// Its name in tables: the metric, and the factor where an arm has several.
     pub name: String,
+    /// What was measured, as the parsers of the benchmark's output call it.
+    pub metric: String,
+    /// What it was measured with (groups, clients), where known.
+    pub factor: Option<String>,
     /// Its unit.
     pub unit: String,
     /// Which direction is better.
     pub better: Better,
     /// One value a run.
     pub values: Vec<f64>,
+    /// Of an mmtests tree, the mean of each iteration's runs: between iterations lies a boot, whose differences the runs of
+    /// one iteration do not show. Empty of anything else.
+    pub boots: Vec<f64>,
+}
+
+impl Series {
+    /// A metric that has no factor.
+    pub(super) fn plain(name: String, unit: String, better: Better, values: Vec<f64>) -> Self {
+        Self { metric: name.clone(), name, factor: None, unit, better, values, boots: Vec::new() }
+    }
 }
 
 /// An arm that was measured before.
@@ -29,6 +44,8 @@ pub struct KeptArm {
     pub label: String,
     /// What it is, for messages.
     pub kind: String,
+    /// The family of benchmarks, where known (`hackbench`).
+    pub family: Option<&'static str>,
     /// The machine that it says it is from.
     pub machine: Option<String>,
     /// What it measured; never empty.
@@ -38,7 +55,8 @@ pub struct KeptArm {
 }
 
 impl KeptArm {
-    /// Reads a file, or all files of a folder in the order of their names. `FILE@N` is arm N of a kept comparison.
+    /// Reads a file, or all files of a folder in the order of their names. `FILE@N` is arm N of a kept comparison,
+    /// `DIRECTORY@BENCHMARK` a benchmark of an arm of an mmtests tree.
     ///
     /// # Errors
     /// When there is nothing to compare in it.
@@ -49,6 +67,23 @@ impl KeptArm {
             Some(_) | None => (word, None),
         };
         let path = Path::new(path);
+        if let Some((directory, benchmark)) = word.rsplit_once('@')
+            && !Path::new(word).exists()
+            && is_tree(Path::new(directory))
+        {
+            return Self::from_tree(Path::new(directory), benchmark, word);
+        }
+        if is_tree(path) {
+            return match &mmtests::measured_benchmarks(path).map_err(|error| fail(error.to_string()))?[..] {
+                [one] => Self::from_tree(path, one, word),
+                [] => Err(fail("an mmtests tree without results".to_owned())),
+                several => Err(fail(format!(
+                    "an mmtests tree of several benchmarks; name one, such as {word}@{}: there are {}",
+                    several[0],
+                    several.join(", ")
+                ))),
+            };
+        }
         let mut files = vec![path.to_owned()];
         if path.is_dir() {
             let entries = std::fs::read_dir(path).map_err(|error| fail(error.to_string()))?;
@@ -59,6 +94,7 @@ impl KeptArm {
         let mut arm = Self {
             label: word.to_owned(),
             kind: String::new(),
+            family: None,
             machine: None,
             series: Vec::new(),
             notes: Vec::new(),
@@ -88,7 +124,73 @@ impl KeptArm {
                 Err(error) => last_reason = format!("{}: {error}", file.display()),
             }
         }
+        arm.name_factors();
         if arm.series.is_empty() { Err(fail(last_reason)) } else { Ok(arm) }
+    }
+
+    /// The results of `benchmark` in the arm of an mmtests tree whose iterations are below `directory`.
+    ///
+    /// # Errors
+    /// When there are none, or the benchmark is not known.
+    pub fn from_tree(directory: &Path, benchmark: &str, label: &str) -> Result<Self, ArmError> {
+        let tree = mmtests::measured(directory, benchmark)
+            .map_err(|error| ArmError::NoResult { word: label.to_owned(), why: error.to_string() })?;
+        let mut boots_count = 0;
+        let mut notes = Vec::new();
+        let series = tree.series.into_iter().map(|found| {
+            let mean = |runs: &Vec<f64>| ttwu_stats::describe::mean(runs);
+            boots_count = boots_count.max(found.iterations.len());
+            let note = match found.sampling {
+                mmtests::Sampling::Runs => None,
+                mmtests::Sampling::Parts => Some("are parts of one run"),
+                mmtests::Sampling::Cumulative => Some("each contain those before them"),
+            };
+            if let Some(why) = note {
+                let what = if found.factor.is_empty() { &found.operation } else { &found.metric };
+                notes.push(format!(
+                    "the values of `{what}` in a log {why}: they count as one value an iteration"
+                ));
+            }
+            let factor = (!found.factor.is_empty()).then_some(found.factor);
+            Series {
+                name: factor
+                    .as_ref()
+                    .map_or_else(|| found.metric.clone(), |factor| format!("{}-{factor}", found.metric)),
+                metric: found.metric,
+                factor,
+                unit: found.unit.to_owned(),
+                better: better(found.better),
+                boots: found.iterations.iter().filter_map(mean).collect(),
+                values: found.iterations.concat(),
+            }
+        });
+        let series = series.collect();
+        notes.dedup();
+        let plural = if boots_count == 1 { "" } else { "s" };
+        Ok(Self {
+            label: label.to_owned(),
+            kind: format!("mmtests' {benchmark}, {boots_count} iteration{plural}"),
+            family: Some(tree.family),
+            machine: None,
+            series,
+            notes,
+        })
+    }
+
+    /// Where a metric was measured with several factors, their rows are told apart.
+    fn name_factors(&mut self) {
+        let several = |metric: &str| self.series.iter().filter(|series| series.metric == metric).count() > 1;
+        let names: Vec<Option<String>> = self
+            .series
+            .iter()
+            .map(|series| {
+                let factor = series.factor.as_ref().filter(|_| several(&series.metric))?;
+                Some(format!("{}-{factor}", series.metric))
+            })
+            .collect();
+        for (series, name) in self.series.iter_mut().zip(names) {
+            series.name = name.unwrap_or_else(|| series.metric.clone());
+        }
     }
 
     fn add(&mut self, document: &Document) {
@@ -100,6 +202,7 @@ impl KeptArm {
             if self.kind.is_empty() {
                 self.kind = format!("output of {}", output.name());
             }
+            self.family = self.family.or(output.family());
             let is_list_of_runs = matches!(output, Output::RunList(_));
             for samples in output.samples() {
                 let values = if is_list_of_runs {
@@ -107,11 +210,9 @@ impl KeptArm {
                 } else {
                     ttwu_stats::describe::mean(&samples.values).into_iter().collect()
                 };
-                let better = match samples.better {
-                    outputs::Better::Lower => Better::Lower,
-                    outputs::Better::Higher => Better::Higher,
-                };
-                self.extend(Series { name: samples.metric, unit: samples.unit.to_owned(), better, values });
+                let unit = samples.unit.to_owned();
+                let plain = Series::plain(samples.metric, unit, better(samples.better), values);
+                self.extend(Series { factor: output.factor(), ..plain });
             }
         }
     }
@@ -133,7 +234,9 @@ impl KeptArm {
     }
 
     fn extend(&mut self, series: Series) {
-        let same = |have: &&mut Series| have.name == series.name && have.unit == series.unit;
+        let same = |have: &&mut Series| {
+            have.metric == series.metric && have.unit == series.unit && have.factor == series.factor
+        };
         match self.series.iter_mut().find(same) {
             Some(have) => have.values.extend(series.values),
             None => self.series.push(series),
@@ -167,7 +270,7 @@ impl KeptArm {
             let values: Vec<f64> = samples.iter().filter_map(serde_json::Value::as_f64).collect();
             let better = if text("better") == "higher" { Better::Higher } else { Better::Lower };
             if !values.is_empty() {
-                series.push(Series { name: text("name"), unit: text("unit"), better, values });
+                series.push(Series::plain(text("name"), text("unit"), better, values));
             }
         }
         if series.is_empty() {
@@ -175,8 +278,23 @@ impl KeptArm {
         }
         let machine = arms[index]["machine"].as_str().map(str::to_owned);
         let kind = "a kept simulated result".to_owned();
-        Ok(Self { label: labels[index].to_owned(), kind, machine, series, notes: Vec::new() })
+        let label = labels[index].to_owned();
+        Ok(Self { label, kind, family: None, machine, series, notes: Vec::new() })
     }
+}
+
+const fn better(better: outputs::Better) -> Better {
+    match better {
+        outputs::Better::Lower => Better::Lower,
+        outputs::Better::Higher => Better::Higher,
+    }
+}
+
+/// Is it an arm of an mmtests tree: a directory of iterations?
+fn is_tree(path: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(path) else { return false };
+    let is_iteration = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with("iter-"));
+    entries.flatten().any(|entry| is_iteration(&entry.file_name()) && entry.path().is_dir())
 }
 
 /// Does an exit code other than 0 follow before the next command?

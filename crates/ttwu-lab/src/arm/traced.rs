@@ -39,12 +39,7 @@ pub(super) fn open(path: &Path) -> Result<Traced, String> {
     let mut series = Vec::new();
     let mut put = |name: String, unit: &str, value: Option<f64>| {
         // What was not measured is not there.
-        series.extend(value.map(|value| Series {
-            name,
-            unit: unit.to_owned(),
-            better: Better::Lower,
-            values: vec![value],
-        }));
+        series.extend(value.map(|value| Series::plain(name, unit.to_owned(), Better::Lower, vec![value])));
     };
     let ms = |ns: u64| ns as f64 / 1e6;
     if let Some(report) = results.latency.as_ref().and_then(Measured::value) {

@@ -1,7 +1,7 @@
 //! Samples into rows with verdicts.
 
 use super::{CompareError, Moved, Plan};
-use crate::arm::KeptArm;
+use crate::arm::{KeptArm, Series};
 use ttwu_stats::{
     Better, Judgement, Pairing, Question, Verdict, detectable_share_of_intervals, holm, judge,
     student_t_quantile,
@@ -137,46 +137,14 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
         {
             return Err(refuse(format!("they are from different machines, {a} and {b}")));
         }
-        // Two lists of runs have the names of their arms.
-        let lone = |arm: &KeptArm| arm.series.len() == 1;
-        let alike = lone(base) && lone(arm) && (base.series[0].unit == arm.series[0].unit);
-        if alike && base.series[0].name != arm.series[0].name {
-            let [a, b] = [base, arm].map(|arm| &arm.series[0].name);
-            notes.push(format!("`{a}` is compared with `{b}`, the only results there are"));
-            continue;
-        }
-        let mut common = 0;
-        for series in &base.series {
-            let Some(other) = arm.series.iter().find(|other| other.name == series.name) else { continue };
-            if other.unit != series.unit {
-                return Err(refuse(format!(
-                    "`{}` is in {} here and in {} there",
-                    series.name, series.unit, other.unit
-                )));
-            }
-            common += 1;
-        }
-        if common == 0 {
-            let names =
-                |arm: &KeptArm| arm.series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
-            return Err(refuse(format!(
-                "they have no result in common: {} against {}",
-                names(base),
-                names(arm)
-            )));
-        }
-        let extra = arm.series.iter().filter(|one| !base.series.iter().any(|have| have.name == one.name));
-        notes.extend(extra.map(|one| format!("`{}` of {} is missing in the baseline", one.name, arm.label)));
+        notes.extend(beside(base, arm).map_err(refuse)?);
     }
+    let boots = arms.iter().flat_map(|arm| &arm.series).all(|series| series.boots.len() >= BOOTS_MIN);
     let samples = base.series.iter().map(|series| {
         let of = |arm: &&KeptArm| {
-            let found = arm.series.iter().find(|other| other.name == series.name);
-            let lone = || {
-                arm.series.first().filter(|other| {
-                    arm.series.len() == 1 && base.series.len() == 1 && other.unit == series.unit
-                })
-            };
-            found.or_else(lone).map_or_else(Vec::new, |found| found.values.clone())
+            let found = counterpart(base, series, arm);
+            let values = |found: &Series| if boots { found.boots.clone() } else { found.values.clone() };
+            found.map_or_else(Vec::new, values)
         };
         let arms = arms.iter().map(of).collect();
         Samples { name: series.name.clone(), unit: series.unit.clone(), better: series.better, arms }
@@ -187,7 +155,16 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
             notes.push(note.clone());
         }
     }
-    if base.series.iter().all(|series| series.values.len() < 2) {
+    let pools = |arm: &&KeptArm| arm.series.iter().any(|series| series.boots.len() < series.values.len());
+    if boots && arms.iter().any(pools) {
+        notes.push("an iteration is the unit: the mean of its runs is one value".to_owned());
+    } else if arms.iter().any(|arm| !arm.series[0].boots.is_empty() && pools(arm)) {
+        notes.push(format!(
+            "runs of one iteration share a boot: how boots differ is not known (from {BOOTS_MIN} iterations of each \
+             arm on, an iteration is the unit)"
+        ));
+    }
+    if rows.iter().all(|row| row.arms[0].samples.len() < 2) {
         let why = "a single run has no spread: nothing can be told from noise; give a folder with several";
         notes.push(why.to_owned());
     }
@@ -210,4 +187,60 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
         interrupted: false,
         notes,
     })
+}
+
+/// Iterations of an mmtests tree, each after a boot, that say how boots differ; below, its runs are the unit.
+const BOOTS_MIN: usize = 3;
+
+/// Can `arm` stand beside the baseline? What a reader must know if so, the reason if not.
+fn beside(base: &KeptArm, arm: &KeptArm) -> Result<Vec<String>, String> {
+    // dbench and tbench print the same text.
+    let alike = |a: &str, b: &str| a == b || [a, b].iter().all(|name| ["dbench", "tbench"].contains(name));
+    let families = base.family.zip(arm.family).filter(|(a, b)| !alike(a, b));
+    let mut notes = Vec::new();
+    let mut common = 0;
+    for series in &base.series {
+        let Some(other) = counterpart(base, series, arm) else { continue };
+        if other.unit != series.unit {
+            return Err(format!("`{}` is in {} here and in {} there", series.name, series.unit, other.unit));
+        }
+        if let Some((a, b)) = families {
+            return Err(format!("one is of {a}, the other of {b}"));
+        }
+        if other.metric != series.metric || (series.factor.is_some() && other.factor != series.factor) {
+            let [a, b] = [series, other].map(|series| match &series.factor {
+                Some(factor) => format!("`{}` (of {factor})", series.metric),
+                None => format!("`{}`", series.name),
+            });
+            notes.push(format!("{a} is compared with {b}, the only results there are"));
+        }
+        common += 1;
+    }
+    if common == 0 {
+        let names =
+            |arm: &KeptArm| arm.series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(format!("they have no result in common: {} against {}", names(base), names(arm)));
+    }
+    let known =
+        |one: &&Series| !base.series.iter().any(|series| counterpart(base, series, arm) == Some(*one));
+    let extra = arm.series.iter().filter(known);
+    notes.extend(extra.map(|one| format!("`{}` of {} is missing in the baseline", one.name, arm.label)));
+    Ok(notes)
+}
+
+/// What `arm` has of a result of the baseline: the same metric with the same factor (`time` of 4 groups stands beside mmtests'
+/// `time-4`). Where either does not know its factor, or each has one only, the only one of that metric; of two
+/// arms with a single result of one unit, that (lists of runs have the names of their arms).
+fn counterpart<'a>(base: &KeptArm, series: &Series, arm: &'a KeptArm) -> Option<&'a Series> {
+    let same = |other: &&Series| other.metric == series.metric && other.factor == series.factor;
+    if let Some(found) = arm.series.iter().find(same) {
+        return Some(found);
+    }
+    let of_metric = |arm: &'a KeptArm| arm.series.iter().filter(|other| other.metric == series.metric);
+    let alone = base.series.iter().filter(|other| other.metric == series.metric).count() == 1;
+    if let (true, 1) = (alone, of_metric(arm).count()) {
+        return of_metric(arm).next();
+    }
+    let lone = base.series.len() == 1 && arm.series.len() == 1;
+    arm.series.first().filter(|other| lone && other.unit == series.unit && other.metric != series.metric)
 }

@@ -179,6 +179,110 @@ fn what_cannot_stand_side_by_side_is_refused_with_the_reason() {
     assert!(text.contains("they have no result in common: time against pipe, pipe_rate"), "{text}");
 }
 
+/// Arms of an mmtests tree, in a folder that is gone when the test ends.
+struct Tree(std::path::PathBuf);
+
+impl Tree {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ttwu-lab-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn log(&self, arm: &str, iteration: usize, benchmark: &str, file: &str, text: &str) {
+        let logs = self.0.join(format!("{arm}/iter-{iteration}/{benchmark}/logs"));
+        std::fs::create_dir_all(&logs).expect("directories");
+        std::fs::write(logs.join(file), text).expect("a log");
+    }
+
+    fn hackbench(&self, arm: &str, iteration: usize, groups: u32, times: &[f64]) {
+        let text: String = times.iter().map(|time| format!("     Total time: {time:.3} [sec]\n")).collect();
+        self.log(arm, iteration, "hackbench-process-pipes", &format!("hackbench-{groups}"), &text);
+    }
+
+    fn arm(&self, word: &str) -> Arm {
+        Arm::Kept(KeptArm::open(&self.0.join(word).to_string_lossy()).expect("an arm"))
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const BASE: [f64; 5] = [1.00, 1.02, 0.98, 1.01, 0.99];
+const FASTER: [f64; 5] = [0.80, 0.82, 0.78, 0.81, 0.79];
+
+#[test]
+fn mmtests_trees_are_judged_row_by_row() {
+    let tree = Tree::new("tree");
+    for (arm, times) in [("vanilla", BASE), ("patched", FASTER)] {
+        tree.hackbench(arm, 0, 1, &times);
+        tree.hackbench(arm, 0, 4, &BASE);
+    }
+    let comparison =
+        run(&[tree.arm("vanilla"), tree.arm("patched")], &Fake::quiet(), &plan()).expect("compared");
+    let rows: Vec<_> =
+        comparison.rows.iter().map(|row| (row.name.as_str(), row.arms[1].samples.len())).collect();
+    assert_eq!(rows, [("time-1", 5), ("time-4", 5)]);
+    assert_eq!(comparison.rows[0].arms[1].verdict, Some(Verdict::Better));
+    assert_ne!(comparison.rows[1].arms[1].verdict, Some(Verdict::Better));
+    let change = comparison.rows[0].arms[1].judgement.as_ref().and_then(|judged| judged.change_pct);
+    assert!((change.expect("a change").estimate + 20.0).abs() < 1e-9, "{change:?}");
+    assert_eq!(comparison.arms[0].what, "mmtests' hackbench-process-pipes, 1 iteration");
+    let told = |note: &&String| note.contains("how boots differ is not known");
+    assert!(comparison.notes.iter().any(|note| told(&note)), "{:?}", comparison.notes);
+}
+
+/// Runs of one boot say nothing of how boots differ: with three of each, the boot is the unit.
+#[test]
+fn from_three_iterations_on_an_iteration_is_the_unit() {
+    let tree = Tree::new("boots");
+    for (arm, shift) in [("vanilla", 0.0), ("patched", 0.1)] {
+        for iteration in 0..3 {
+            let boot = [0.0, 0.3, -0.3][iteration] + shift;
+            tree.hackbench(arm, iteration, 1, &BASE.map(|time| time + boot));
+        }
+    }
+    let comparison =
+        run(&[tree.arm("vanilla"), tree.arm("patched")], &Fake::quiet(), &plan()).expect("compared");
+    assert_eq!(comparison.rows[0].arms[1].samples.len(), 3);
+    assert!(matches!(comparison.rows[0].arms[1].verdict, Some(Verdict::CannotTell { .. })));
+}
+
+#[test]
+fn a_tree_stands_beside_files_of_the_same_benchmark_and_no_other() {
+    let tree = Tree::new("mixed");
+    tree.hackbench("vanilla", 0, 1, &BASE);
+    tree.hackbench("vanilla", 0, 10, &BASE);
+    let ten: String = FASTER.iter().map(|time| format!("{HACKBENCH}Time: {time:.3}\n")).collect();
+    let (_a, file) = kept("mixed-file", &ten);
+    let comparison = run(&[tree.arm("vanilla"), file], &Fake::quiet(), &plan()).expect("compared");
+    assert_eq!(comparison.rows[0].arms[1].samples, Vec::<f64>::new(), "no run of 1 group");
+    assert_eq!(
+        (comparison.rows[1].name.as_str(), comparison.rows[1].arms[1].verdict),
+        ("time-10", Some(Verdict::Better))
+    );
+    let (_b, pipe) = kept("mixed-pipe", PIPE);
+    let refused =
+        run(&[tree.arm("vanilla"), pipe], &Fake::quiet(), &plan()).expect_err("refused").to_string();
+    assert!(
+        refused.contains("they have no result in common: time-1, time-10 against pipe, pipe_rate"),
+        "{refused}"
+    );
+    tree.log("vanilla", 0, "schbench", "schbench-1.log", "");
+    let two =
+        KeptArm::open(&tree.0.join("vanilla").to_string_lossy()).expect_err("two benchmarks").to_string();
+    assert!(two.contains("@hackbench-process-pipes: there are hackbench-process-pipes, schbench"), "{two}");
+    let named = tree.arm("vanilla@hackbench-process-pipes");
+    assert!(named.label().ends_with("vanilla@hackbench-process-pipes"));
+    let (_c, loops) = kept("mixed-loops", "005111\t00000091\n005112\t00000092\n");
+    let (_d, count) = kept("mixed-count", "COUNT|100|1|lps\n");
+    let refused = run(&[loops, count], &Fake::quiet(), &plan()).expect_err("refused").to_string();
+    assert!(refused.ends_with("one is of massive_intr, the other of unixbench"), "{refused}");
+}
+
 #[test]
 fn kept_results_read_back_and_other_machines_are_refused() {
     let comparison = run(&two(), &planted(1.25), &plan()).expect("compared");

@@ -52,6 +52,17 @@ pub(super) enum Selection {
     Whole,
 }
 
+/// Which of its operations an arm shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// All that any iteration has; of those that ratio tables show, the last iteration that has any.
+    AsMet,
+    /// Those of the last iteration, none included: each iteration overwrites a list.
+    LastIteration,
+    /// All, but in ratio tables those of the last iteration.
+    LastIterationOfRatios,
+}
+
 /// What a sub-heading changes.
 #[derive(Debug, Clone, Copy)]
 struct SubHeading {
@@ -69,6 +80,7 @@ struct Row {
     decimals: usize,
     operation_name: &'static str,
     selection: Selection,
+    listing: Listing,
     sub_headings: &'static [SubHeading],
     reader: Reader,
 }
@@ -80,6 +92,7 @@ pub(super) struct Benchmark {
     pub(super) decimals: usize,
     pub(super) operation_name: &'static str,
     pub(super) selection: Selection,
+    pub(super) listing: Listing,
     pub(super) reader: Reader,
 }
 
@@ -96,9 +109,14 @@ const fn row(name: &'static str, rows: Rows, higher: bool, decimals: usize, read
         decimals,
         operation_name: "Ops",
         selection: Selection::Beginning,
+        listing: Listing::AsMet,
         sub_headings: &[],
         reader,
     }
+}
+
+const fn netperf_2020(name: &'static str) -> Row {
+    Row { listing: Listing::LastIteration, ..row(name, Rows::Multiops, true, 2, old::netperf) }
 }
 
 /// June 2026, by the directory in `shellpack_src`.
@@ -146,20 +164,21 @@ const CLASSIC: &[Row] = &[
     row("hackbenchprocesssockets", Rows::Multiops, false, 4, old::hackbench),
     row("hackbenchthreadpipes", Rows::Multiops, false, 4, old::hackbench),
     row("hackbenchthreadsockets", Rows::Multiops, false, 4, old::hackbench),
-    row("netperfmultitcp", Rows::Multiops, true, 2, old::netperf),
-    row("netperfmultitcprr", Rows::Multiops, true, 2, old::netperf),
-    row("netperfmultiudp", Rows::Multiops, true, 2, old::netperf),
-    row("netperfmultiudprr", Rows::Multiops, true, 2, old::netperf),
-    row("netperftcp", Rows::Multiops, true, 2, old::netperf),
-    row("netperftcprr", Rows::Multiops, true, 2, old::netperf),
-    row("netperfudp", Rows::Multiops, true, 2, old::netperf),
-    row("netperfudprr", Rows::Multiops, true, 2, old::netperf),
-    row("netperfunix", Rows::Multiops, true, 2, old::netperf),
+    netperf_2020("netperfmultitcp"),
+    netperf_2020("netperfmultitcprr"),
+    netperf_2020("netperfmultiudp"),
+    netperf_2020("netperfmultiudprr"),
+    netperf_2020("netperftcp"),
+    netperf_2020("netperftcprr"),
+    netperf_2020("netperfudp"),
+    netperf_2020("netperfudprr"),
+    netperf_2020("netperfunix"),
     row("perfpipe", Rows::Variabletime, false, 2, old::perfpipe),
     row("pipetest", Rows::Variabletime, false, 2, old::pipetest),
     Row {
         operation_name: "Lat",
         selection: Selection::Whole,
+        listing: Listing::LastIterationOfRatios,
         ..row("schbench", Rows::Singleops, false, 2, old::schbench)
     },
     Row { selection: Selection::Whole, ..row("tbench4", Rows::Multiops, true, 2, old::tbench4) },
@@ -180,7 +199,21 @@ pub(super) fn find(options: &Options) -> Result<Benchmark, Error> {
         Style::Interval2024 => CURRENT,
         Style::Classic2020 => CLASSIC,
     };
+    let alternative = options.alternative.as_deref().unwrap_or("");
+    // The newer state has other reports of benchmarks that are not read here; of these it has the main one only.
+    if let (true, Some(_), Style::Interval2024) = (!alternative.is_empty(), found, options.style) {
+        let known = "there is the main report only; `--sub-heading` selects operations of it".to_owned();
+        return Err(unknown_report(options, alternative, known));
+    }
     let Some(row) = found else {
+        let reports = reports_of(options);
+        if !alternative.is_empty() && !reports.is_empty() {
+            let known = reports.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return Err(unknown_report(options, alternative, format!("there are the main one and {known}")));
+        }
+        if !alternative.is_empty() && find_classic(&options.benchmark, "").is_some() {
+            return Err(unknown_report(options, alternative, "there is the main report only".to_owned()));
+        }
         return Err(Error::UnknownBenchmark {
             benchmark: format!("{}{}", options.benchmark, options.alternative.as_deref().unwrap_or("")),
             style: options.style.name(),
@@ -195,8 +228,62 @@ pub(super) fn find(options: &Options) -> Result<Benchmark, Error> {
         decimals: row.decimals,
         operation_name: row.operation_name,
         selection: row.selection,
+        listing: row.listing,
         reader: row.reader,
     })
+}
+
+fn unknown_report(options: &Options, alternative: &str, known: String) -> Error {
+    Error::UnknownReport {
+        benchmark: options.benchmark.clone(),
+        alternative: alternative.to_owned(),
+        style: options.style.name(),
+        known,
+    }
+}
+
+/// The further reports of a benchmark of 2020: the rest of the names that its own name begins.
+fn reports_of(options: &Options) -> Vec<&'static str> {
+    let Some(main) = find_classic(&options.benchmark, "").filter(|_| options.style == Style::Classic2020)
+    else {
+        return Vec::new();
+    };
+    // `cyclictestpinned` is a benchmark of its own, not a report of `cyclictest`.
+    let rest = |row: &'static Row| row.name.strip_prefix(main.name).filter(|rest| !rest.is_empty());
+    let is_report = |rest: &&str| ["tput", "latency", "opslatency"].contains(rest);
+    CLASSIC.iter().filter_map(rest).filter(is_report).collect()
+}
+
+/// A benchmark's family, by which trees and files of outputs are told apart; the newer state's row of it; what the names
+/// of its directories begin with.
+const FAMILIES: &[(&str, &str, &str)] = &[
+    ("cyclictest", "cyclictest", "cyclictest"),
+    ("dbench", "dbench", "dbench"),
+    ("hackbench", "hackbench", "hackbench"),
+    ("netperf", "netperf", "netperf"),
+    ("perfpipe", "perfpipe", "perfpipe"),
+    ("pipetest", "", "pipetest"),
+    ("schbench", "schbench", "schbench"),
+    ("stress-ng", "stressng", "stressng"),
+    ("tbench", "tbench", "tbench"),
+    ("unixbench", "unixbenchd", "unixbench"),
+];
+
+/// The family of a benchmark's directory (`hackbench-process-pipes`: `hackbench`).
+pub(super) fn family(benchmark: &str) -> Result<&'static str, Error> {
+    let plain = benchmark.to_ascii_lowercase();
+    let found = FAMILIES.iter().find(|(.., start)| plain.starts_with(start));
+    found.map(|(family, ..)| *family).ok_or_else(|| Error::UnknownBenchmark {
+        benchmark: benchmark.to_owned(),
+        style: "text",
+        known: FAMILIES.iter().map(|(family, ..)| *family).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The newer layout's reader of a family.
+pub(super) fn reader_2024(family: &str) -> Option<Reader> {
+    let (_, name, _) = FAMILIES.iter().find(|(known, ..)| *known == family)?;
+    CURRENT.iter().find(|row| row.name == *name).map(|row| row.reader)
 }
 
 /// mmtests looks for the whole name, then drops the last `-part` again and again.

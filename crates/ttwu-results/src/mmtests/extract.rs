@@ -1,10 +1,11 @@
 //! From trees to samples by operation, in the order in which mmtests meets the operations.
 
-use super::benchmarks::{self, Benchmark, Sample, Selection};
+use super::benchmarks::{self, Benchmark, Listing, Sample, Selection};
 use super::printed::number;
 use super::tree::{self, Logs};
 use super::{Error, Options, Style};
 use regex_lite::Regex;
+use std::path::Path;
 
 /// One arm of a comparison.
 #[derive(Debug)]
@@ -54,6 +55,7 @@ pub(super) fn arms(options: &Options) -> Result<(Benchmark, Vec<Arm>), Error> {
     let benchmark = benchmarks::find(options)?;
     let sub_heading =
         options.sub_heading.as_deref().filter(|heading| !heading.is_empty()).map(sub_heading).transpose()?;
+    known(options)?;
     let arms = options
         .arms
         .iter()
@@ -61,9 +63,36 @@ pub(super) fn arms(options: &Options) -> Result<(Benchmark, Vec<Arm>), Error> {
         .collect::<Result<Vec<Arm>, Error>>()?;
     // A table of ratios is printed even where none of the operations has one.
     if arms[0].operations.is_empty() || (arms[0].shown.is_empty() && !options.print_ratio) {
-        return Err(no_baseline(options, &arms[0])?);
+        return Err(no_baseline(options, &benchmark, &arms[0])?);
     }
     Ok((benchmark, arms))
+}
+
+/// mmtests takes a name without a directory for an arm of zeros.
+fn known(options: &Options) -> Result<(), Error> {
+    match options.arms.iter().find(|arm| !options.directory.join(arm).is_dir()) {
+        Some(arm) => Err(unknown_arm(&options.directory, arm)?),
+        None => Ok(()),
+    }
+}
+
+/// Why `arm` is none of `directory`'s.
+pub(super) fn unknown_arm(directory: &Path, arm: &str) -> Result<Error, Error> {
+    let there = tree::directories(directory, "")?;
+    let remedy = match nearest(arm, &there) {
+        Some(near) => format!("did you mean `{near}`? There are {}", listed(&there)),
+        None if there.is_empty() => "the directory has no arms".to_owned(),
+        None => format!("there are {}", listed(&there)),
+    };
+    Ok(Error::UnknownArm { arm: arm.to_owned(), directory: directory.to_owned(), remedy })
+}
+
+/// Names for a message; of many the first.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 24;
+    let rest = names.len().saturating_sub(SHOWN);
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if rest > 0 { format!("{shown} and {rest} more") } else { shown }
 }
 
 fn sub_heading(text: &str) -> Result<SubHeading, Error> {
@@ -81,13 +110,16 @@ fn arm(
 ) -> Result<Arm, Error> {
     let root = options.directory.join(name);
     let mut arm = Arm { name: name.to_owned(), operations: Vec::new(), shown: Vec::new() };
-    let mut ratio_labels: Option<Vec<String>> = None;
+    let (mut ratio_labels, mut last_labels): (Option<Vec<String>>, Option<Vec<String>>) = (None, None);
     for (iteration, directory) in tree::directories(&root, "iter-")?.iter().enumerate() {
         let logs = Logs::open(root.join(directory).join(&options.benchmark).join("logs"))?;
         let samples = (benchmark.reader)(&logs)?;
-        // Each iteration replaces what the one before said, unless it says nothing.
-        let ratio = ratio_operations(&samples);
-        ratio_labels = if ratio.is_empty() { ratio_labels } else { Some(ratio) };
+        let ratio = each_once(samples.iter().filter(|sample| sample.ratio));
+        match benchmark.listing {
+            Listing::AsMet if ratio.is_empty() => {}
+            Listing::AsMet | Listing::LastIterationOfRatios => ratio_labels = Some(ratio),
+            Listing::LastIteration => last_labels = Some(each_once(samples.iter())),
+        }
         for sample in samples {
             // The newer state drops other headings while it reads, the older one only when it prints.
             let wanted = sub_heading.is_none_or(|heading| heading.anywhere.is_match(&sample.label));
@@ -96,9 +128,9 @@ fn arm(
             }
         }
     }
-    let labels = match ratio_labels {
-        Some(labels) if options.print_ratio => labels,
-        _ => arm.operations.iter().map(|operation| operation.label.clone()).collect(),
+    let labels = match ratio_labels.filter(|_| options.print_ratio).or(last_labels) {
+        Some(labels) => labels,
+        None => arm.operations.iter().map(|operation| operation.label.clone()).collect(),
     };
     arm.shown = labels.into_iter().filter(|label| selected(options, benchmark, sub_heading, label)).collect();
     Ok(arm)
@@ -112,9 +144,10 @@ fn selected(options: &Options, benchmark: &Benchmark, sub_heading: Option<&SubHe
     }
 }
 
-fn ratio_operations(samples: &[Sample]) -> Vec<String> {
+/// The operations of samples in the order in which they are met.
+fn each_once<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
-    for sample in samples.iter().filter(|sample| sample.ratio) {
+    for sample in samples {
         if !labels.contains(&sample.label) {
             labels.push(sample.label.clone());
         }
@@ -141,35 +174,34 @@ impl Arm {
     }
 }
 
-fn no_baseline(options: &Options, arm: &Arm) -> Result<Error, Error> {
-    let arms = tree::directories(&options.directory, "")?;
-    let remedy = if !arms.contains(&arm.name) {
-        match nearest(&arm.name, &arms) {
-            Some(near) => format!("there is no such arm; did you mean `{near}`?"),
-            None => "the directory has no arms".to_owned(),
+fn no_baseline(options: &Options, benchmark: &Benchmark, baseline: &Arm) -> Result<Error, Error> {
+    if let Some(text) = options.sub_heading.clone().filter(|text| !text.is_empty()) {
+        let all = Options { sub_heading: None, ..options.clone() };
+        let labels = arm(&all, benchmark, None, &baseline.name)?.shown;
+        if !labels.is_empty() {
+            let how = match benchmark.selection {
+                Selection::Beginning => "begins with",
+                Selection::Whole => "is",
+            };
+            let known = listed(&labels);
+            return Ok(Error::NoOperation { arm: baseline.name.clone(), how, sub_heading: text, known });
         }
-    } else {
-        let iterations = options.directory.join(&arm.name);
-        let mut benchmarks = Vec::new();
-        for iteration in tree::directories(&iterations, "iter-")? {
-            benchmarks.extend(tree::directories(&iterations.join(iteration), "")?);
-        }
-        benchmarks.sort_unstable();
-        benchmarks.dedup();
-        format!(
-            "it has results of: {}",
-            if benchmarks.is_empty() { "nothing".to_owned() } else { benchmarks.join(", ") }
-        )
-    };
+    }
+    let there = tree::benchmarks(&options.directory.join(&baseline.name))?;
+    let remedy = format!(
+        "it has results of: {}",
+        if there.is_empty() { "nothing".to_owned() } else { listed(&there) }
+    );
     Ok(Error::NoBaseline {
         benchmark: options.benchmark.clone(),
-        arm: arm.name.clone(),
+        arm: baseline.name.clone(),
         directory: options.directory.clone(),
         remedy,
     })
 }
 
-/// The name that takes the fewest changes of a character.
+/// The name that takes the fewest changes of a character, if those are no more than half of it.
 fn nearest<'a>(wanted: &str, names: &'a [String]) -> Option<&'a str> {
-    names.iter().map(String::as_str).min_by_key(|name| strsim::levenshtein(wanted, name))
+    let changes = |name: &&str| strsim::levenshtein(wanted, name);
+    names.iter().map(String::as_str).min_by_key(changes).filter(|name| 2 * changes(name) <= wanted.len())
 }

@@ -70,6 +70,19 @@ pub(super) fn directories(directory: &Path, prefix: &str) -> Result<Vec<String>,
     Ok(found)
 }
 
+/// The benchmarks that an arm's iterations have results of, each once, in name order.
+pub(super) fn benchmarks(arm: &Path) -> Result<Vec<String>, Error> {
+    let mut found = Vec::new();
+    for iteration in directories(arm, "iter-")? {
+        let below = arm.join(iteration);
+        let names = directories(&below, "")?;
+        found.extend(names.into_iter().filter(|name| below.join(name).join("logs").is_dir()));
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
 fn names(directory: &Path, keep: impl Fn(&std::fs::DirEntry) -> bool) -> Result<Vec<String>, Error> {
     let failed = |source| Error::Read { path: directory.to_owned(), source };
     let entries = match std::fs::read_dir(directory) {

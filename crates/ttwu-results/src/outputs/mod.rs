@@ -135,6 +135,53 @@ impl Output {
         }
     }
 
+    /// The family of benchmarks that it belongs to, by which results are told apart; none of what says nothing of the
+    /// benchmark (a pasted list) or is of none. tbench's text is dbench's.
+    #[must_use]
+    pub const fn family(&self) -> Option<&'static str> {
+        match self {
+            Self::Cyclictest(_) => Some("cyclictest"),
+            Self::Dbench(_) => Some("dbench"),
+            Self::Dmatest(_) | Self::DmatestCpusHit(_) => Some("dmatest"),
+            Self::Hackbench(_) | Self::PerfMessaging(_) => Some("hackbench"),
+            Self::RunList(_) | Self::PerfSimple(_) => None,
+            Self::MassiveIntr(_) => Some("massive_intr"),
+            Self::Netperf(_) => Some("netperf"),
+            Self::PerfPipe(_) => Some("perfpipe"),
+            Self::PerfSchedLatency(_) => Some("perf sched"),
+            Self::RtAppLog(_) => Some("rt-app"),
+            Self::Schbench(_) => Some("schbench"),
+            Self::StressNg(_) | Self::StressNgYaml(_) => Some("stress-ng"),
+            Self::UnixbenchCount(_) | Self::UnixbenchReport(_) | Self::UnixbenchLog(_) => Some("unixbench"),
+        }
+    }
+
+    /// What it was measured with, as far as it says: groups of hackbench, clients of dbench. mmtests names operations so.
+    #[must_use]
+    pub fn factor(&self) -> Option<String> {
+        match self {
+            Self::Hackbench(data) => Some(data.groups.to_string()),
+            Self::PerfMessaging(data) => Some(data.groups.to_string()),
+            Self::Dbench(data) => Some(data.clients.to_string()),
+            Self::Cyclictest(_)
+            | Self::Dmatest(_)
+            | Self::DmatestCpusHit(_)
+            | Self::RunList(_)
+            | Self::MassiveIntr(_)
+            | Self::Netperf(_)
+            | Self::PerfPipe(_)
+            | Self::PerfSimple(_)
+            | Self::PerfSchedLatency(_)
+            | Self::RtAppLog(_)
+            | Self::Schbench(_)
+            | Self::StressNg(_)
+            | Self::StressNgYaml(_)
+            | Self::UnixbenchCount(_)
+            | Self::UnixbenchReport(_)
+            | Self::UnixbenchLog(_) => None,
+        }
+    }
+
     /// The text that the tool prints for these numbers.
     pub fn write(&self, out: &mut String) {
         match self {

@@ -41,7 +41,8 @@ pub(crate) struct Common {
 #[derive(Debug, Args)]
 #[command(
     after_help = "An arm is a kernel, a machine or a workload with changes behind it (+FEATURE, -FEATURE,\n\
-key=value), or a file or folder of benchmark output or recordings, or FILE@N of a kept JSON result.\n\
+key=value), or a file or folder of benchmark output or recordings, FILE@N of a kept JSON result, or\n\
+DIR@BENCHMARK of an mmtests tree (DIR has iter-0).\n\
 One arm with changes is compared with itself without them.\n\n\
 Seeds: a pilot of --pilot seeds gives the spread of the first row; from that alone the\n\
 number that --precision needs is computed, once. Holm's correction is over all rows.\n\n\
@@ -77,7 +78,8 @@ pub(crate) struct Compare {
     /// Same as --style json
     #[arg(long, value_enum, conflicts_with = "style")]
     pub(crate) format: Option<OutputFormat>,
-    /// mmtests' tree of results (work/log); arms are its directories
+    /// mmtests' tree of results (work/log); arms are its directories, or files beside them. With --style mmtests-2020 or
+    /// mmtests-2024, mmtests' own tables
     #[arg(long, value_name = "DIR", requires = "benchmark")]
     pub(crate) mmtests: Option<PathBuf>,
     /// Benchmark in that tree, as its directory is called

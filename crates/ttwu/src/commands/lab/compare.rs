@@ -5,17 +5,21 @@ use crate::args::lab::{Compare, CompareStyle};
 use crate::exit::{Done, Failure, Outcome};
 use crate::output::{OutputFormat, print, say};
 use anyhow::anyhow;
-use ttwu_lab::arm::parse_arms;
+use std::path::Path;
+use ttwu_lab::arm::{Arm, KeptArm, parse_arms};
 use ttwu_lab::compare::{Plan, Style, compare, render};
 use ttwu_lab::executor;
 use ttwu_results::mmtests;
 
 /// Compares.
 pub(crate) fn run(args: &Compare) -> Outcome {
-    if let Some(directory) = &args.mmtests {
-        return mmtests_tables(args, directory);
-    }
-    let arms = parse_arms(&args.arms, &defaults(&args.common), &Outside).map_err(Failure::input)?;
+    let arms = match &args.mmtests {
+        Some(directory) => match tables_of_mmtests(args) {
+            Some(style) => return mmtests_tables(args, directory, style),
+            None => tree_arms(args, directory)?,
+        },
+        None => parse_arms(&args.arms, &defaults(&args.common), &Outside).map_err(Failure::input)?,
+    };
     let executor = executor(&args.common.on).map_err(Failure::input)?;
     let exact = args.seeds.map(|seeds| seeds as usize);
     let plan = Plan {
@@ -52,18 +56,62 @@ const fn style(args: &Compare) -> Style {
     }
 }
 
-fn mmtests_tables(args: &Compare, directory: &std::path::Path) -> Outcome {
-    let style = match args.style {
-        CompareStyle::Mmtests2020 => mmtests::Style::Classic2020,
-        CompareStyle::Mmtests2024 | CompareStyle::Text => mmtests::Style::Interval2024,
-        CompareStyle::Strict | CompareStyle::Lkml | CompareStyle::Json | CompareStyle::Csv => {
-            let why = "with --mmtests the style is mmtests-2020 or mmtests-2024";
-            return Err(Failure::input(anyhow!(why)));
-        }
-    };
+/// The style of mmtests' own tables, where they are wanted: by their name, or by what only they have.
+fn tables_of_mmtests(args: &Compare) -> Option<mmtests::Style> {
+    let own = args.print_significance || args.print_ratio || args.altreport.is_some();
     if args.format == Some(OutputFormat::Json) {
-        return Err(Failure::input(anyhow!("with --mmtests there is text only, mmtests' own")));
+        return None;
     }
+    match args.style {
+        CompareStyle::Mmtests2020 => Some(mmtests::Style::Classic2020),
+        CompareStyle::Mmtests2024 => Some(mmtests::Style::Interval2024),
+        CompareStyle::Text => own.then_some(mmtests::Style::Interval2024),
+        CompareStyle::Strict | CompareStyle::Lkml | CompareStyle::Json | CompareStyle::Csv => None,
+    }
+}
+
+/// Arms of a result tree, and files beside them, for comparisons of our own.
+fn tree_arms(args: &Compare, directory: &Path) -> Result<Vec<Arm>, Failure> {
+    let refuse = |why: String| Err(Failure::input(anyhow!(why)));
+    if args.print_significance || args.print_ratio || args.altreport.is_some() {
+        let why = "--print-significance, --print-ratio and --altreport are of mmtests' own tables: \
+                   --style mmtests-2020 or mmtests-2024";
+        return refuse(why.to_owned());
+    }
+    let benchmark = args.benchmark.as_deref().unwrap_or_default();
+    let mut arms = Vec::new();
+    for name in &args.arms {
+        let below = directory.join(name);
+        let arm = if below.is_dir() {
+            KeptArm::from_tree(&below, benchmark, name).map_err(Failure::input)?
+        } else if Path::new(name).exists() {
+            KeptArm::open(name).map_err(Failure::input)?
+        } else {
+            let error = mmtests::unknown_arm(directory, name).map_err(Failure::input)?;
+            return Err(Failure::input(error));
+        };
+        arms.push(arm);
+    }
+    if arms.len() < 2 {
+        return refuse(format!("expected two arms or more; found {}", arms.len()));
+    }
+    if let Some(start) = args.sub_heading.as_deref().filter(|start| !start.is_empty()) {
+        for arm in &mut arms {
+            let known: Vec<String> = arm.series.iter().map(|series| series.name.clone()).collect();
+            arm.series.retain(|series| series.name.starts_with(start));
+            if arm.series.is_empty() {
+                let known = known.join(", ");
+                return refuse(format!(
+                    "no result of `{}` begins with `{start}`: there are {known}",
+                    arm.label
+                ));
+            }
+        }
+    }
+    Ok(arms.into_iter().map(Arm::Kept).collect())
+}
+
+fn mmtests_tables(args: &Compare, directory: &Path, style: mmtests::Style) -> Outcome {
     let options = mmtests::Options {
         directory: directory.to_owned(),
         benchmark: args.benchmark.clone().unwrap_or_default(),
