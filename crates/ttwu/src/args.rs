@@ -383,7 +383,7 @@ mod tests {
 /// `ttwu reproduce`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Threads: dma cluster xfs wakelist eevdf all\nExit code 1: a claim does not hold.\n\nExample:\n  ttwu reproduce wakelist\n  ttwu reproduce all --seeds 40 --format json"
+    after_help = "Threads: dma cluster xfs wakelist eevdf all\nExit code 1: a claim does not hold.\n\nExample:\n  ttwu reproduce wakelist\n  ttwu reproduce all --seeds 40 --format json\n  ttwu reproduce dma --list"
 )]
 pub(crate) struct Reproduce {
     /// Which threads (default: all)
@@ -395,6 +395,12 @@ pub(crate) struct Reproduce {
     /// Seeds a cell with a cost halved or doubled; 0 leaves the sensitivity out
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=100_000))]
     pub(crate) sensitivity: u64,
+    /// Run nothing; name the scenario file of each cell, which `ttwu sim FILE` repeats
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Run nothing; write the cells' scenario files below this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "list")]
+    pub(crate) write: Option<PathBuf>,
     /// Runs at once (default: one a CPU)
     #[arg(short, long, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<usize>,

@@ -253,3 +253,34 @@ fn an_interrupted_comparison_gives_what_there_is_and_130() {
     let count = json["rows"][0]["arms"][0]["n"].as_u64().expect("a number");
     assert!((3..100_000).contains(&count), "{count}");
 }
+
+#[test]
+fn an_interrupted_reproduction_prints_what_there_is_and_130() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ttwu"))
+        .args(["reproduce", "eevdf", "--seeds", "100000", "-q", "--format", "json", "-j", "1"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    std::thread::sleep(std::time::Duration::from_millis(2000));
+    assert!(child.try_wait().expect("its state").is_none(), "it must still run, or nothing is tested");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(130));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&json["interrupted"], &json["threads"][0]["name"]), (&true.into(), &"eevdf".into()));
+    assert!(json["threads"][0]["seeds"].as_u64().expect("a number") < 100_000);
+}
+
+#[test]
+fn a_cell_of_a_reproduction_is_a_scenario_file() {
+    let text = check(&["reproduce", "dma", "--list"], 0, "");
+    let (cell, path) = text.lines().next().and_then(|line| line.split_once("  ")).expect("a line");
+    assert_eq!((cell.trim(), path.trim()), ("dma/epyc/vanilla", "scenarios/reproduce/dma/epyc/vanilla.toml"));
+    let folder = Folder::new("cells");
+    let written = check(&["reproduce", "dma", "--write", folder.0.to_str().expect("UTF-8")], 0, "");
+    assert!(written.starts_with(&format!("{} scenarios written", text.lines().count())), "{written}");
+    let cell = folder.0.join("dma/epyc/vanilla.toml");
+    check(&["sim", cell.to_str().expect("UTF-8"), "--format", "json"], 0, "");
+}

@@ -11,6 +11,7 @@ mod claim;
 mod cluster;
 mod dma;
 mod eevdf;
+mod files;
 mod quantity;
 mod render;
 #[cfg(test)]
@@ -19,16 +20,18 @@ mod wakelist;
 mod xfs;
 
 pub use claim::{Bound, Claim, Measure, Standing, Verdict};
+pub use files::{ScenarioFile, scenario_files};
 pub use quantity::Quantity;
 pub use render::{render_headlines, render_json, render_text};
 
 use ttwu_fair::{Policy, ScanEnd};
 use ttwu_model::{Level, Machine};
-use ttwu_sim::{Costs, Options, Scenario, Settings, run};
+use ttwu_sim::{Costs, Scenario, Settings};
 use ttwu_stats::Interval;
 use ttwu_workload::{MachineInfo, Workload};
 
-use crate::runs::in_parallel;
+use crate::runs::{Cancel, RunError, run_each, simulate};
+use std::num::NonZeroUsize;
 
 /// A cell of an experiment: setup and variant, by name.
 pub type CellId = (&'static str, &'static str);
@@ -193,6 +196,10 @@ pub struct Reproduced {
     pub runs: usize,
     /// Scheduler events simulated.
     pub events: u64,
+    /// Somebody ended it early: the seeds that all cells had run by then are what there is, and [`Effort::seeds`] counts them.
+    pub interrupted: bool,
+    /// Runs that gave nothing, with the cell and the reason. Claims that read them are missing.
+    pub failed: Vec<(CellId, RunError)>,
 }
 
 /// A quantity's figures, one a seed.
@@ -253,8 +260,21 @@ impl Experiment {
     /// # Panics
     /// If a shipped setup does not parse: a test sees to it that all do.
     pub fn reproduce(&'static self, effort: Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> Reproduced {
+        self.reproduce_until(effort, &Cancel::new(), progress)
+    }
+
+    /// As [`Experiment::reproduce`], until it is cancelled: then of what all cells have.
+    ///
+    /// # Panics
+    /// As [`Experiment::reproduce`].
+    pub fn reproduce_until(
+        &'static self,
+        effort: Effort,
+        cancel: &Cancel,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Reproduced {
         let all: Vec<_> = self.claims.iter().collect();
-        self.reproduce_claims(&all, &self.cells().collect::<Vec<_>>(), effort, progress)
+        self.reproduce_claims(&all, &self.cells().collect::<Vec<_>>(), effort, cancel, progress)
     }
 
     /// The few claims by which the thread is known, on their own cells.
@@ -266,7 +286,7 @@ impl Experiment {
         let read: Vec<CellId> = claims.iter().flat_map(|claim| claim.measure.cells()).collect();
         let cells: Vec<_> =
             self.cells().filter(|(setup, variant)| read.contains(&(setup.id, variant.id))).collect();
-        self.reproduce_claims(&claims, &cells, effort, progress)
+        self.reproduce_claims(&claims, &cells, effort, &Cancel::new(), progress)
     }
 
     fn reproduce_claims(
@@ -274,32 +294,48 @@ impl Experiment {
         claims: &[&'static Claim],
         cells: &[(&'static Setup, &'static Variant)],
         effort: Effort,
+        cancel: &Cancel,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Reproduced {
-        let mut jobs = Vec::new();
-        for seed in 1..=effort.seeds {
-            jobs.extend(cells.iter().map(|&(setup, variant)| Job { setup, variant, seed, scaled: None }));
-        }
-        let base_jobs = jobs.len();
-        let scales = [("x0.5", 1, 2), ("x2", 2, 1)];
-        for cost in self.uncertain {
-            for scale in scales {
-                for seed in 1..=effort.sensitivity_seeds {
-                    let scaled = Some((cost, scale.1, scale.2));
-                    jobs.extend(cells.iter().map(|&(setup, variant)| Job { setup, variant, seed, scaled }));
-                }
-            }
-        }
         let quantities: Vec<_> =
             cells.iter().map(|(setup, variant)| self.quantities((setup.id, variant.id))).collect();
-        let results = in_parallel(&jobs, effort.threads, progress, |number, job| {
-            job.run(&quantities[number % cells.len()])
+        let mut jobs = Vec::new();
+        let mut plan = |seeds: u64, scaled| {
+            for seed in 1..=seeds {
+                let cell = |(number, &(setup, variant)): (usize, &(&'static Setup, &'static Variant))| {
+                    let quantities: &[Quantity] = &quantities[number];
+                    Job { setup, variant, seed, scaled, quantities }
+                };
+                jobs.extend(cells.iter().enumerate().map(cell));
+            }
+        };
+        plan(effort.seeds, None);
+        let scales = [("x0.5", 1, 2), ("x2", 2, 1)];
+        for (cost, scale) in self.uncertain.into_iter().flat_map(|cost| scales.map(|scale| (cost, scale))) {
+            plan(effort.sensitivity_seeds, Some((cost, scale.1, scale.2)));
+        }
+        let base_jobs = effort.seeds as usize * cells.len();
+        let threads = NonZeroUsize::new(effort.threads).unwrap_or(NonZeroUsize::MIN);
+        let results = run_each(&jobs, threads, cancel, |job| job.run(cancel), &mut |_, _, done| {
+            progress(done, jobs.len());
         });
-        let collect = |results: &[Ran]| {
+        let interrupted = cancel.is_cancelled();
+        // A seed counts when all cells have run it: samples are pairs.
+        let whole = |seed: &&[Option<Result<Ran, RunError>>]| {
+            seed.iter().all(|run| !matches!(run, None | Some(Err(RunError::Cancelled))))
+        };
+        let collect = |results: &[Option<Result<Ran, RunError>>]| {
             let mut samples = Samples::default();
-            for (number, ran) in results.iter().enumerate() {
-                let (setup, variant) = cells[number % cells.len()];
-                samples.push((setup.id, variant.id), &quantities[number % cells.len()], ran.values.clone());
+            for seed in results.chunks(cells.len()).filter(whole) {
+                for (number, run) in seed.iter().enumerate() {
+                    let (setup, variant) = cells[number];
+                    let nothing = || vec![None; quantities[number].len()];
+                    let values = match run {
+                        Some(Ok(ran)) => ran.values.clone(),
+                        Some(Err(_)) | None => nothing(),
+                    };
+                    samples.push((setup.id, variant.id), &quantities[number], values);
+                }
             }
             samples
         };
@@ -309,20 +345,30 @@ impl Experiment {
         let mut varied = Vec::new();
         if each > 0 {
             let names = self.uncertain.into_iter().flat_map(|cost| scales.map(|scale| (cost, scale.0)));
-            varied.extend(names.zip(scaled.chunks(each)).map(|(name, chunk)| (name, collect(chunk))));
+            let done = names.zip(scaled.chunks(each)).filter(|(_, chunk)| whole(chunk));
+            varied.extend(done.map(|(name, chunk)| (name, collect(chunk))));
         }
-        let claims = claims.iter().map(|claim| judge(claim, &samples, &varied)).collect();
+        let ran =
+            |run: &Option<Result<Ran, RunError>>| run.as_ref().and_then(|run| run.as_ref().ok().cloned());
         let counters = cells.iter().enumerate().map(|(at, (setup, variant))| {
-            let runs: Vec<&Ran> = base.iter().skip(at).step_by(cells.len()).collect();
+            let seeds = base.chunks(cells.len()).filter(whole);
+            let runs: Vec<Ran> = seeds.filter_map(|seed| ran(&seed[at])).collect();
             mean_counters((setup.id, variant.id), &runs)
         });
+        let failed = jobs.iter().zip(&results).filter_map(|(job, run)| match run {
+            Some(Err(RunError::Cancelled)) | Some(Ok(_)) | None => None,
+            Some(Err(error)) => Some(((job.setup.id, job.variant.id), error.clone())),
+        });
+        let all: Vec<Ran> = results.iter().filter_map(ran).collect();
         Reproduced {
             experiment: self,
-            claims,
+            claims: claims.iter().map(|claim| judge(claim, &samples, &varied)).collect(),
             counters: counters.collect(),
-            effort,
-            runs: results.len(),
-            events: results.iter().map(|ran| ran.events).sum(),
+            effort: Effort { seeds: base.chunks(cells.len()).filter(whole).count() as u64, ..effort },
+            runs: all.len(),
+            events: all.iter().map(|ran| ran.events).sum(),
+            interrupted,
+            failed: failed.collect(),
         }
     }
 
@@ -331,7 +377,7 @@ impl Experiment {
         let name = self.name;
         self.cells()
             .map(|(setup, variant)| {
-                let job = Job { setup, variant, seed, scaled: None };
+                let job = Job { setup, variant, seed, scaled: None, quantities: &[] };
                 (format!("{name}/{}/{}", setup.id, variant.id), job.scenario())
             })
             .collect()
@@ -366,11 +412,12 @@ fn judge(
 
 /// One run to make.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct Job<'a> {
     setup: &'static Setup,
     variant: &'static Variant,
     seed: u64,
     scaled: Option<(&'static str, u64, u64)>,
+    quantities: &'a [Quantity],
 }
 
 /// What is kept of a run.
@@ -381,7 +428,7 @@ struct Ran {
     events: u64,
 }
 
-impl Job {
+impl Job<'_> {
     fn scenario(&self) -> Scenario {
         let Setup { machine, costs, workload, until_ns, prepare, id, .. } = *self.setup;
         let shipped = |what: &str, why: String| -> ! { panic!("shipped setup {id}: {what}: {why}") };
@@ -408,10 +455,11 @@ impl Job {
         scenario
     }
 
-    fn run(&self, quantities: &[Quantity]) -> Ran {
+    fn run(&self, cancel: &Cancel) -> Result<Ran, RunError> {
         let scenario = self.scenario();
-        let outcome = run(&scenario, &mut Options::quiet());
-        let values = quantities.iter().map(|quantity| quantity.of(&scenario.workload, &outcome)).collect();
+        let outcome = simulate(&scenario, cancel)?;
+        let values =
+            self.quantities.iter().map(|quantity| quantity.of(&scenario.workload, &outcome)).collect();
         let c = &outcome.counters;
         let scans = |end: ScanEnd| c.scans.get(&end).copied().unwrap_or(0) as f64;
         let levels = |wanted: &[Level]| -> f64 {
@@ -434,7 +482,7 @@ impl Job {
             ipis: c.ipis as f64,
             cpus_hit: cpus_hit(&scenario.workload, &outcome),
         };
-        Ran { values, counters, events: outcome.events }
+        Ok(Ran { values, counters, events: outcome.events })
     }
 }
 
@@ -443,7 +491,7 @@ fn cpus_hit(workload: &Workload, outcome: &ttwu_sim::Outcome) -> Option<f64> {
     quantity::cpus_of(workload, outcome, &meter.name)
 }
 
-fn mean_counters(cell: CellId, runs: &[&Ran]) -> CellCounters {
+fn mean_counters(cell: CellId, runs: &[Ran]) -> CellCounters {
     let mean = |of: fn(&CellCounters) -> f64| {
         runs.iter().map(|ran| of(&ran.counters)).sum::<f64>() / runs.len() as f64
     };

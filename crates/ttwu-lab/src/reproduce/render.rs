@@ -62,6 +62,21 @@ pub fn render_text(reproduced: &Reproduced) -> String {
     let _ = writeln!(out, "{}: {}", experiment.name, experiment.title);
     wrapped(&mut out, 2, experiment.thread);
     let _ = writeln!(out, "  {} seeds a cell; ratios of means over common seeds\n", reproduced.effort.seeds);
+    if reproduced.interrupted {
+        let seeds = reproduced.effort.seeds;
+        let plural = if seeds == 1 { "" } else { "s" };
+        wrapped(
+            &mut out,
+            2,
+            &format!(
+                "INTERRUPTED: what follows is of the {seeds} seed{plural} that all cells had run; costs that were not varied in all cells are left out."
+            ),
+        );
+        out.push('\n');
+    }
+    for ((setup, variant), error) in &reproduced.failed {
+        wrapped(&mut out, 2, &format!("FAILED: {setup}/{variant}: {error}"));
+    }
     let _ = writeln!(
         out,
         "  {:<24}{:>10}{:>10}  {:<16}{:<9}",
@@ -249,11 +264,16 @@ pub fn render_json(all: &[Reproduced]) -> Value {
                 "sensitivity_seeds": reproduced.effort.sensitivity_seeds,
                 "runs": reproduced.runs,
                 "events": reproduced.events,
+                "interrupted": reproduced.interrupted,
+                "failed": reproduced.failed.iter().map(|((setup, variant), error)| {
+                    json!({ "setup": setup, "variant": variant, "why": error.to_string() })
+                }).collect::<Vec<_>>(),
                 "claims": reproduced.claims.iter().map(json_claim).collect::<Vec<_>>(),
                 "fitted": fitted,
                 "counters": counters,
             })
         })
         .collect();
-    json!({ "schema": "ttwu/reproduce/1", "threads": threads })
+    let interrupted = all.iter().any(|reproduced| reproduced.interrupted);
+    json!({ "schema": "ttwu/reproduce/1", "interrupted": interrupted, "threads": threads })
 }

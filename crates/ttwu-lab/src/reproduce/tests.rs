@@ -13,6 +13,61 @@ fn every_scenario_can_be_built() {
     assert_eq!(unique.len(), names.len(), "a cell's name is its own");
 }
 
+/// The shipped files are the cells, neither more nor less; after a change of an experiment:
+/// `cargo run -p ttwu-lab --example scenario_files -- scenarios/reproduce`.
+#[test]
+fn shipped_scenario_files_are_exactly_the_cells() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/reproduce"));
+    let files = super::scenario_files();
+    let scenarios: Vec<_> =
+        EXPERIMENTS.iter().flat_map(|experiment| experiment.scenarios(1)).map(|(_, cell)| cell).collect();
+    assert_eq!(files.len(), scenarios.len());
+    for (file, cell) in files.iter().zip(&scenarios) {
+        let text = std::fs::read_to_string(folder.join(&file.path))
+            .unwrap_or_else(|error| panic!("{}: {error}; make them anew", file.path));
+        let read = ttwu_sim::Scenario::parse(&text, &ttwu_sim::Nothing)
+            .unwrap_or_else(|error| panic!("{}:{error}", file.path));
+        assert_eq!(read.id(), cell.id(), "{} is another scenario; make them anew", file.path);
+        assert_eq!(text, file.text, "{}; make them anew", file.path);
+    }
+    let mut there = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                there.push(path.strip_prefix(folder).expect("below").to_string_lossy().into_owned());
+            }
+        }
+    }
+    let mut expected: Vec<_> = files.into_iter().map(|file| file.path).collect();
+    expected.sort();
+    there.sort();
+    assert_eq!(there, expected, "files that are no cells");
+}
+
+/// Cancelled after the first seed of all cells: the second is not half counted, and the report says so.
+#[test]
+fn an_interrupted_reproduction_has_whole_seeds_only() {
+    let cancel = crate::Cancel::new();
+    let experiment = super::Experiment::find("eevdf").expect("a thread");
+    let cells = experiment.cells().count();
+    let effort = super::Effort { seeds: 3, sensitivity_seeds: 1, threads: 1 };
+    let done = experiment.reproduce_until(effort, &cancel, &|done, _| {
+        if done == cells + 1 {
+            cancel.cancel();
+        }
+    });
+    assert!(done.interrupted);
+    assert_eq!((done.effort.seeds, done.failed.len()), (1, 0));
+    assert!(done.claims.iter().all(|judged| !judged.sensitivity_tried));
+    let text = super::render_text(&done);
+    assert!(text.contains("INTERRUPTED: what follows is of the 1 seed that all cells had run"), "{text}");
+    assert_eq!(super::render_json(&[done])["interrupted"], true);
+}
+
 #[test]
 fn claims_name_cells_that_exist_and_costs_that_are_known() {
     let mut ids = Vec::new();

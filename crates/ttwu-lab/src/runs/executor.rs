@@ -4,7 +4,7 @@ use crate::metrics::{Metric, counters, rows};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use ttwu_sim::{Control, End, Options, Scenario, Switch};
+use ttwu_sim::{Control, End, Options, Outcome, Scenario, Switch};
 
 /// A wish to end early, shared by whoever waits and whoever works.
 #[derive(Debug, Default)]
@@ -93,23 +93,32 @@ impl Executor for Simulator {
     }
 
     fn run(&self, scenario: &Scenario, cancel: &Cancel) -> Result<Measured, RunError> {
-        let mut watch = |_| if cancel.is_cancelled() { Control::Cancel } else { Control::Continue };
-        let mut options = Options { trace: Switch::Off, decisions: Switch::Off, progress: Some(&mut watch) };
-        // A fault in one of a thousand cells must not lose the others; the run shares nothing with what goes on.
-        let outcome = catch_unwind(AssertUnwindSafe(|| ttwu_sim::run(scenario, &mut options)))
-            .map_err(|payload| RunError::Panicked { seed: scenario.seed, message: message(&*payload) })?;
-        match outcome.end {
-            End::Cancelled => Err(RunError::Cancelled),
-            End::Stuck => Err(RunError::Stuck { seed: scenario.seed, sim_ns: outcome.sim_ns }),
-            End::Completed | End::TimeLimit => Ok(Measured {
-                end: outcome.end,
-                sim_ns: outcome.sim_ns,
-                events: outcome.events,
-                digest: outcome.digest,
-                rows: rows(&scenario.workload, &outcome),
-                counters: counters(&outcome),
-            }),
-        }
+        let outcome = simulate(scenario, cancel)?;
+        Ok(Measured {
+            end: outcome.end,
+            sim_ns: outcome.sim_ns,
+            events: outcome.events,
+            digest: outcome.digest,
+            rows: rows(&scenario.workload, &outcome),
+            counters: counters(&outcome),
+        })
+    }
+}
+
+/// One run of the simulator, which ends when it is cancelled, and whose faults are its own.
+///
+/// # Errors
+/// When it was cancelled, panicked or is stuck.
+pub(crate) fn simulate(scenario: &Scenario, cancel: &Cancel) -> Result<Outcome, RunError> {
+    let mut watch = |_| if cancel.is_cancelled() { Control::Cancel } else { Control::Continue };
+    let mut options = Options { trace: Switch::Off, decisions: Switch::Off, progress: Some(&mut watch) };
+    // A fault in one of a thousand cells must not lose the others; the run shares nothing with what goes on.
+    let outcome = catch_unwind(AssertUnwindSafe(|| ttwu_sim::run(scenario, &mut options)))
+        .map_err(|payload| RunError::Panicked { seed: scenario.seed, message: message(&*payload) })?;
+    match outcome.end {
+        End::Cancelled => Err(RunError::Cancelled),
+        End::Stuck => Err(RunError::Stuck { seed: scenario.seed, sim_ns: outcome.sim_ns }),
+        End::Completed | End::TimeLimit => Ok(outcome),
     }
 }
 

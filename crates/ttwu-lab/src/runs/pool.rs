@@ -45,18 +45,31 @@ pub fn run_all(
     cancel: &Cancel,
     finished: &mut dyn FnMut(FinishedRun<'_>),
 ) -> Runs {
+    let work = |job: &Job<'_>| executor.run(&job.setup.scenario(job.seed), cancel);
+    run_each(jobs, threads, cancel, work, &mut |index, result, done| {
+        finished(FinishedRun { index, result, done, total: jobs.len() });
+    })
+}
+
+/// The same for whatever is done for a job: `finished` gets the job's place, its result and how many have ended.
+pub(crate) fn run_each<J: Sync, R: Send>(
+    jobs: &[J],
+    threads: NonZeroUsize,
+    cancel: &Cancel,
+    work: impl Fn(&J) -> R + Sync,
+    finished: &mut dyn FnMut(usize, &R, usize),
+) -> Vec<Option<R>> {
     let next = AtomicUsize::new(0);
-    let mut results: Runs = jobs.iter().map(|_| None).collect();
+    let mut results: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..threads.get().min(jobs.len()) {
-            let (sender, next) = (sender.clone(), &next);
+            let (sender, next, work) = (sender.clone(), &next, &work);
             scope.spawn(move || {
                 while !cancel.is_cancelled() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(index) else { break };
-                    let result = executor.run(&job.setup.scenario(job.seed), cancel);
-                    if sender.send((index, result)).is_err() {
+                    if sender.send((index, work(job))).is_err() {
                         break;
                     }
                 }
@@ -64,7 +77,7 @@ pub fn run_all(
         }
         drop(sender);
         for (done, (index, result)) in receiver.iter().enumerate() {
-            finished(FinishedRun { index, result: &result, done: done + 1, total: jobs.len() });
+            finished(index, &result, done + 1);
             results[index] = Some(result);
         }
     });

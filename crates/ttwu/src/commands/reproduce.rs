@@ -1,31 +1,72 @@
 //! `ttwu reproduce`: the five mailing-list threads, published beside simulated.
 
+use super::lab::watched_by;
 use crate::args;
 use crate::exit::{Done, Failure, Outcome};
 use crate::output::{OutputFormat, print};
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::path::Path;
 use ttwu_lab::reproduce::{
-    EXPERIMENTS, Effort, Experiment, Reproduced, Verdict, render_headlines, render_json, render_text,
+    EXPERIMENTS, Effort, Experiment, Reproduced, ScenarioFile, Verdict, render_headlines, render_json,
+    render_text, scenario_files,
 };
 
 /// Reproduces the threads that were named.
 pub(crate) fn run(args: &args::Reproduce) -> Outcome {
     let experiments = chosen(&args.threads)?;
+    if args.list || args.write.is_some() {
+        return files(&experiments, args.write.as_deref());
+    }
     let effort = Effort {
         seeds: args.seeds,
         sensitivity_seeds: args.sensitivity,
         threads: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
     };
-    let done: Vec<Reproduced> =
-        experiments.into_iter().map(|experiment| reproduce(experiment, effort, args.quiet)).collect();
+    let mut done = Vec::new();
+    for experiment in experiments {
+        let (reproduced, interrupted) = reproduce(experiment, effort, args.quiet)?;
+        done.push(reproduced);
+        if interrupted {
+            break;
+        }
+    }
+    let interrupted = done.iter().any(|one| one.interrupted);
     match args.format {
         OutputFormat::Text => print(&done.iter().map(render_text).collect::<Vec<_>>().join("\n"))?,
         OutputFormat::Json => print(&format!("{:#}", render_json(&done)))?,
     };
     let fails = |verdict| matches!(verdict, Verdict::Fails | Verdict::Missing);
     let any = done.iter().flat_map(|one| &one.claims).any(|judged| fails(judged.verdict));
-    Ok(if any { Done::No } else { Done::Ok })
+    Ok(match (interrupted, any) {
+        (true, _) => Done::Interrupted,
+        (false, true) => Done::No,
+        (false, false) => Done::Ok,
+    })
+}
+
+/// Names the cells' scenario files, or writes them.
+fn files(experiments: &[&'static Experiment], folder: Option<&Path>) -> Outcome {
+    let wanted =
+        |file: &ScenarioFile| experiments.iter().any(|experiment| experiment.name == file.experiment);
+    let files: Vec<ScenarioFile> = scenario_files().into_iter().filter(wanted).collect();
+    let Some(folder) = folder else {
+        let width = files.iter().map(|file| file.experiment.len() + file.cell.len() + 1).max().unwrap_or(0);
+        let line = |file: &ScenarioFile| {
+            let cell = format!("{}/{}", file.experiment, file.cell);
+            format!("{cell:width$}  scenarios/reproduce/{}\n", file.path)
+        };
+        return print(&files.iter().map(line).collect::<String>());
+    };
+    for file in &files {
+        let path = folder.join(&file.path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, &file.text))
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(Failure::input)?;
+    }
+    print(&format!("{} scenarios written to {}\n", files.len(), folder.display()))
 }
 
 /// `ttwu` without a command: the one-screen version.
@@ -63,14 +104,18 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
         .collect()
 }
 
-fn reproduce(experiment: &'static Experiment, effort: Effort, quiet: bool) -> Reproduced {
+fn reproduce(
+    experiment: &'static Experiment,
+    effort: Effort,
+    quiet: bool,
+) -> Result<(Reproduced, bool), Failure> {
     let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    let template = format!("{:<9} {{wide_bar}} {{pos}}/{{len}} runs, {{eta}} left", experiment.name);
+    let template = format!("{:<9} {{wide_bar}} {{pos}}/{{len}} runs, {{eta}} left {{msg}}", experiment.name);
     bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let reproduced = experiment.reproduce(effort, &|done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    });
-    bar.finish_and_clear();
-    reproduced
+    watched_by(&bar, |cancel| {
+        experiment.reproduce_until(effort, cancel, &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        })
+    })
 }

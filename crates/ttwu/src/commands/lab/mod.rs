@@ -50,10 +50,23 @@ fn watched<T>(
     quiet: bool,
     work: impl FnOnce(&Cancel, &mut dyn FnMut(FinishedRun<'_>)) -> T,
 ) -> Result<(T, bool), Failure> {
+    let bar = bar(quiet);
+    watched_by(&bar, |cancel| {
+        work(cancel, &mut |run| {
+            bar.set_length(run.total as u64);
+            bar.set_position(run.done as u64);
+        })
+    })
+}
+
+/// Runs `work`, whose progress is shown by `bar`; Ctrl-C cancels it.
+pub(crate) fn watched_by<T>(
+    bar: &ProgressBar,
+    work: impl FnOnce(&Cancel) -> T,
+) -> Result<(T, bool), Failure> {
     let stop = StopHandle::new().map_err(Failure::input)?;
     let signals = SignalGuard::install(&stop).map_err(Failure::input)?;
     let (cancel, ended) = (Cancel::new(), AtomicBool::new(false));
-    let bar = bar(quiet);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
@@ -66,10 +79,7 @@ fn watched<T>(
         });
         // Also when the work panics: the scope waits for the watcher.
         let _ended = SetOnDrop(&ended);
-        work(&cancel, &mut |run| {
-            bar.set_length(run.total as u64);
-            bar.set_position(run.done as u64);
-        })
+        work(&cancel)
     });
     bar.finish_and_clear();
     Ok((result, cancel.is_cancelled()))
