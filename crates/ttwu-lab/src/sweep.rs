@@ -4,6 +4,8 @@
 //! was killed at any moment goes on with the cells that are missing, and parts of a sweep on several machines can share a folder
 //! or be put together by copying. A cell of another version of ttwu does not count as done.
 
+#[cfg(feature = "parquet")]
+mod parquet_dataset;
 mod plan;
 mod store;
 mod table;
@@ -104,7 +106,8 @@ pub enum SweepError {
     },
 }
 
-/// Runs what is missing of a part, and writes the dataset `results.csv` of all that is there.
+/// Runs what is missing of a part, and writes the dataset `results.csv` of all that is there (in builds with the feature
+/// `parquet`, `results.parquet` too).
 ///
 /// # Errors
 /// When the folder cannot be used. What was done before stays.

@@ -47,7 +47,7 @@ pub use detect::{Format, detect};
 pub use error::ReadError;
 pub use input::Input;
 #[cfg(feature = "parquet")]
-pub use parquet_tables::ParquetWriter;
+pub use parquet_tables::{Cell as ParquetCell, Holds as ParquetColumn, ParquetWriter, Table as ParquetTable};
 pub use perfetto::PerfettoWriter;
 pub use rawpages::RawPages;
 pub use records::walk_records;

@@ -96,11 +96,14 @@ impl Store {
                 }
             }
         }
-        replace(&self.folder.join("results.csv"), &text)
+        replace(&self.folder.join("results.csv"), &text)?;
+        #[cfg(feature = "parquet")]
+        super::parquet_dataset::write(&self.folder, setups, results)?;
+        Ok(())
     }
 }
 
-const fn direction(better: Better) -> &'static str {
+pub(super) const fn direction(better: Better) -> &'static str {
     match better {
         Better::Lower => "lower",
         Better::Higher => "higher",

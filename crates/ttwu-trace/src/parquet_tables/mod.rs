@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use table::{Cell, Holds, Table};
+pub use table::{Cell, Holds, Table};
 use ttwu_model::{
     Context, CpuId, Event, EventKind, Prio, StrId, Strings, TaskId, TaskTable, Time, TraceParts,
 };

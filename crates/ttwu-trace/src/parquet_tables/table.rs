@@ -1,7 +1,7 @@
 //! One Parquet file: typed columns that fill up, and row groups written from them.
 
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
@@ -16,28 +16,44 @@ const GROUP_ROWS: usize = 1 << 18;
 
 /// What a column holds. Every one may be null, except where values are pushed as `Some` throughout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub enum Holds {
     /// Times, which grow: stored as differences.
     Time,
     /// 64-bit numbers.
     Long,
     /// 32-bit numbers.
     Int,
+    /// Numbers with a fraction.
+    Double,
     /// Text, in a dictionary.
     Text,
 }
 
-/// A cell.
+/// A cell; `None` is null.
 #[derive(Debug, Clone)]
-pub(super) enum Cell {
+pub enum Cell {
+    /// Of a column of times or 64-bit numbers.
     Long(Option<i64>),
+    /// Of a column of 32-bit numbers.
     Int(Option<i32>),
+    /// Of a column of numbers with a fraction.
+    Double(Option<f64>),
+    /// Of a column of text.
     Text(Option<ByteArray>),
+}
+
+impl Cell {
+    /// Text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self::Text(Some(ByteArray::from(text)))
+    }
 }
 
 enum Values {
     Long(Vec<i64>),
     Int(Vec<i32>),
+    Double(Vec<f64>),
     Text(Vec<ByteArray>),
 }
 
@@ -48,7 +64,7 @@ struct Column {
 }
 
 /// A table being written.
-pub(super) struct Table {
+pub struct Table {
     file: SerializedFileWriter<File>,
     columns: Vec<Column>,
     rows: usize,
@@ -63,8 +79,11 @@ fn as_io(error: ParquetError) -> io::Error {
 }
 
 impl Table {
-    /// Begins the table `name` in `directory`.
-    pub(super) fn new(directory: &Path, name: &str, columns: &[(&str, Holds)]) -> io::Result<Self> {
+    /// Begins the table `name` in `directory`, as the file `name.parquet`, with these columns.
+    ///
+    /// # Errors
+    /// When the file is there already or cannot be written.
+    pub fn new(directory: &Path, name: &str, columns: &[(&str, Holds)]) -> io::Result<Self> {
         let file = File::create_new(directory.join(format!("{name}.parquet")))?;
         let mut properties = WriterProperties::builder().set_created_by(crate::convert::WRITER.to_owned());
         let mut fields = Vec::new();
@@ -73,6 +92,7 @@ impl Table {
             let (physical, logical) = match holds {
                 Holds::Time | Holds::Long => (PhysicalType::INT64, None),
                 Holds::Int => (PhysicalType::INT32, None),
+                Holds::Double => (PhysicalType::DOUBLE, None),
                 Holds::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             };
             if holds == Holds::Time {
@@ -93,6 +113,7 @@ impl Table {
             values: match holds {
                 Holds::Time | Holds::Long => Values::Long(Vec::new()),
                 Holds::Int => Values::Int(Vec::new()),
+                Holds::Double => Values::Double(Vec::new()),
                 Holds::Text => Values::Text(Vec::new()),
             },
             present: Vec::new(),
@@ -102,7 +123,13 @@ impl Table {
     }
 
     /// Adds a row: one cell for each column.
-    pub(super) fn push<const N: usize>(&mut self, row: [Cell; N]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When a full row group cannot be written.
+    ///
+    /// # Panics
+    /// When the cells are not those of the columns.
+    pub fn push<const N: usize>(&mut self, row: [Cell; N]) -> io::Result<()> {
         assert_eq!(N, self.columns.len(), "a row has a cell for each column");
         for (column, cell) in self.columns.iter_mut().zip(row) {
             let present = match (&mut column.values, cell) {
@@ -111,6 +138,10 @@ impl Table {
                     value.is_some()
                 }
                 (Values::Int(values), Cell::Int(value)) => {
+                    values.extend(value);
+                    value.is_some()
+                }
+                (Values::Double(values), Cell::Double(value)) => {
                     values.extend(value);
                     value.is_some()
                 }
@@ -143,6 +174,10 @@ impl Table {
                     writer.typed::<Int32Type>().write_batch(values, Some(present), None)?;
                     values.clear();
                 }
+                Values::Double(values) => {
+                    writer.typed::<DoubleType>().write_batch(values, Some(present), None)?;
+                    values.clear();
+                }
                 Values::Text(values) => {
                     writer.typed::<ByteArrayType>().write_batch(values, Some(present), None)?;
                     values.clear();
@@ -158,7 +193,10 @@ impl Table {
     }
 
     /// Ends the table: its rows and bytes.
-    pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
+    ///
+    /// # Errors
+    /// When the rest cannot be written.
+    pub fn finish(mut self) -> io::Result<(u64, u64)> {
         self.flush().map_err(as_io)?;
         let file = self.file.into_inner().map_err(as_io)?;
         Ok((self.rows_written, file.metadata()?.len()))
