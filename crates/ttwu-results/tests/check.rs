@@ -65,6 +65,44 @@ fn the_slip_of_the_cluster_thread_is_found() {
     }
 }
 
+/// Rows of the robot's mails on x86's frequency invariance and on pipes, with a count of runs.
+const ROBOT: &str = "\
+2a4b03ffc69f2ded 1567c3e3467cddeb019a7b53ec6
+---------------- ---------------------------
+       fail:runs  %reproduction    fail:runs
+           |             |             |
+           :4           25%           1:4     dmesg.WARNING
+         %stddev     %change         %stddev
+             \\          |                \\
+    210443           -15.8%     177280        vm-scalability.median
+      0.07 ±  6%     -64.9%       0.02 ± 16%  vm-scalability.median_stddev
+ 7.967e+09           -11.1%  7.082e+09        vm-scalability.workload
+      0.20 ±153%  +2.1e+05%     418.07 ±103%  perf-sched.wait_time.max.ms.anon_pipe_read
+      3.32 ± 46%      +1.5        4.82 ± 13%  perf-profile.calltrace.cycles-pp.perf_mmap__push
+      0.36 ±  2%      -0.0        0.33        mpstat.cpu.all.irq%
+      0.00            +0.1        0.08 ±  2%  perf-profile.self.x
+  1.06e+08            -2.9%  1.029e+08        proc-vmstat.nr_free_pages
+";
+
+#[test]
+fn the_robots_tables_are_checked() {
+    // 8 changes, and 8 deviations of 4 runs, at most 173 %.
+    expect(ROBOT, 16, &[]);
+    // Quoted, and with no-break spaces.
+    let quoted: String = ROBOT.lines().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "> > {}", line.replace(' ', "\u{a0}"));
+        text
+    });
+    expect(&quoted, 16, &[]);
+    expect(&ROBOT.replace("-15.8%", "-18.5%"), 16, &[(8, "-18.5%", "-15.8%", Kind::Percentage)]);
+    expect(&ROBOT.replace("-11.1%", "+11.1%"), 16, &[(10, "+11.1%", "-11.1%", Kind::Sign)]);
+    expect(&ROBOT.replace(" +1.5 ", " +1.6 "), 16, &[(12, "+1.6", "+1.5", Kind::Percentage)]);
+    expect(&ROBOT.replace("±153%", "±223%"), 16, &[(11, "223%", "at most 173%", Kind::Variation)]);
+    let three = "%stddev %change %stddev %change %stddev\n 100 ± 2% +10.0% 110 -50.0% 50.00 ±3% a.b\n";
+    expect(three, 2, &[]);
+    expect(&three.replace("-50.0%", "-54.5%"), 2, &[(2, "-54.5%", "-50.0%", Kind::Percentage)]);
+}
+
 /// The load-file table of the XFS thread: means, and deviations where the thread shows them.
 const DBENCH: &str = "\
                            5.5.0-rc7              5.5.0-rc7              5.5.0-rc7

@@ -3,11 +3,12 @@
 //! A printed figure stands for the interval of values that round to it, so a percentage is wrong only if no values inside the
 //! intervals give it. What is checked: percentages (mmtests' cells, rows of before and after, pairs in the text, lists of
 //! runs), means of listed runs, dmatest's two rates against one run time, hackbench's and perf's task arithmetic, percentiles
-//! in order and in schbench's buckets, UnixBench's indices, delays of `perf sched latency`.
+//! in order and in schbench's buckets, UnixBench's indices, delays of `perf sched latency`, the kernel test robot's changes.
 //!
 //! Not done: judging whether a difference is significant, and figures whose relation the text does not show. What cannot be
 //! recognised is not counted as checked.
 
+mod lkp;
 mod percent;
 mod percentiles;
 mod runs;
@@ -124,6 +125,7 @@ struct Line<'a> {
 #[must_use]
 pub fn check(text: &str) -> Report {
     let mut report = Report::default();
+    let mut robot = lkp::Tables::default();
     let mut percentages = percent::Tables::default();
     let mut percentiles = percentiles::Blocks::default();
     let mut runs = runs::Lists::default();
@@ -132,6 +134,9 @@ pub fn check(text: &str) -> Report {
         let clean = normalise(raw);
         let tokens = tokens(&clean);
         let line = Line { number: index + 1, text: &clean, tokens: &tokens };
+        if robot.line(&line, &mut report) {
+            continue;
+        }
         tools.line(&line, &mut report);
         percentiles.line(&line, &mut report);
         percentages.line(&line, &mut report);
