@@ -7,7 +7,8 @@
 
 use crate::queue::{Protect, before};
 use crate::{
-    CfsRq, DequeueFlags, Entities, EntityId, Feature, Kernel, QueueRules, Resched, TaskPolicy, Tunables,
+    CfsRq, DequeueFlags, Entities, EntityId, Feature, Kernel, QueueRules, Resched, SchedEntity, TaskPolicy,
+    Tunables,
 };
 use std::cmp::Ordering;
 
@@ -112,6 +113,9 @@ pub fn wakeup_preempt(
     query: &PreemptQuery,
 ) -> Preemption {
     let many = u64::from(queue.nr_queued()) >= Tunables::NR_LATENCY;
+    if marks_first(rules, query.fork, &e[query.wakee]) && queue.curr != Some(query.wakee) {
+        queue.next = Some(query.wakee);
+    }
     let mut step = wakeup_preempt_step(queue, e, rules, query, Lifted { many, curr_is_task: true });
     loop {
         match step {
@@ -123,6 +127,13 @@ pub fn wakeup_preempt(
             }
         }
     }
+}
+
+/// EEVDF up to v6.12, NEXT_BUDDY: is the wakee the next buddy before anything else is asked, so even where the running task is
+/// to be rescheduled already? CFS marks inside the check, v7.2 late in it.
+pub(crate) fn marks_first(rules: &QueueRules, fork: bool, wakee: &SchedEntity) -> bool {
+    let early = rules.kernel.is_eevdf() && rules.kernel < Kernel::V7_2;
+    early && rules.has(Feature::NextBuddy) && !fork && !wakee.is_idle() && !wakee.sched_delayed
 }
 
 /// What of the running task is lost when it is lifted to the common level.

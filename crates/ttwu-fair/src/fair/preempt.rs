@@ -2,10 +2,8 @@
 
 use super::{Fair, NONE};
 use crate::mutation::{Mutation, broken};
-use crate::preempt::{Lifted, Step, resume, wakeup_preempt_step};
-use crate::{
-    EntityId, Feature, Kernel, PreemptQuery, PreemptReason, Preemption, Resched, TaskPolicy, Tunables,
-};
+use crate::preempt::{Lifted, Step, marks_first, resume, wakeup_preempt_step};
+use crate::{EntityId, Feature, PreemptQuery, PreemptReason, Preemption, Resched, TaskPolicy, Tunables};
 use ttwu_model::CpuId;
 
 /// What a wake-up's preemption check is told beside the tasks.
@@ -51,11 +49,8 @@ impl Fair {
         }
         let many = u64::from(self.q[self.queue_of(task)].cfs.nr_queued()) >= Tunables::NR_LATENCY;
         let eevdf = self.rules.kernel.is_eevdf();
-        let marked = self.rules.has(Feature::NextBuddy)
-            && self.rules.kernel < Kernel::V7_2
-            && !check.fork
-            && (eevdf || many);
-        if marked {
+        let cfs_marks = self.rules.has(Feature::NextBuddy) && !eevdf && many && !check.fork;
+        if cfs_marks || marks_first(&self.rules, check.fork, &self.e[wakee]) {
             self.set_next_buddy(wakee);
         }
         let (curr, lifted) = self.common_level(task, wakee);

@@ -65,7 +65,15 @@ impl Bench {
     }
 
     fn preempts(&mut self, wakee: EntityId) -> crate::Preemption {
-        let query = PreemptQuery {
+        self.preempts_where(wakee, |_| {})
+    }
+
+    fn preempts_where(
+        &mut self,
+        wakee: EntityId,
+        change: impl FnOnce(&mut PreemptQuery),
+    ) -> crate::Preemption {
+        let mut query = PreemptQuery {
             wakee,
             policy: self.e[wakee].policy,
             curr_policy: TaskPolicy::Normal,
@@ -76,6 +84,7 @@ impl Bench {
             need_resched: None,
             now: self.now,
         };
+        change(&mut query);
         wakeup_preempt(&mut self.queue, &mut self.e, &self.rules, &query)
     }
 }
@@ -641,6 +650,31 @@ fn shares_change_at_equal_service() {
         assert_eq!((bench.e[group].vruntime, bench.e[group].deadline), (vruntime, deadline), "{policy}");
         assert_eq!(bench.queue.load().weight(), NICE_0_LOAD * 3 / 2, "{policy}");
         bench.queue.tree.check(&bench.e);
+    }
+}
+
+/// Recorded of 6.12 with NEXT_BUDDY: a task woken where a reschedule was pending was taken as buddy, without a pick.
+#[test]
+fn the_next_buddy_is_marked_though_a_reschedule_is_pending() {
+    for (policy, fork, marked) in [
+        ("linux-6.12 +NEXT_BUDDY", false, true),
+        ("linux-6.12 +NEXT_BUDDY", true, false),
+        ("linux-6.6 +NEXT_BUDDY", false, true),
+        ("linux-6.12", false, false),
+        ("linux-7.2 +NEXT_BUDDY", false, false),
+    ] {
+        let mut bench = Bench::new(policy);
+        let curr = bench.put(0, 0, 3_000_000);
+        let wakee = bench.put(0, 0, 9_000_000);
+        bench.run(curr);
+        let pending = |query: &mut PreemptQuery| {
+            (query.need_resched, query.fork) = (Some(Resched::Full), fork);
+        };
+        let answer = bench.preempts_where(wakee, pending);
+        assert_eq!(answer.reason, PreemptReason::NeedsResched, "{policy}");
+        let picked = bench.queue.pick(&bench.e, &bench.rules);
+        // Otherwise the running task goes on, within its protection.
+        assert_eq!(picked, Some(if marked { wakee } else { curr }), "{policy}, fork {fork}");
     }
 }
 
