@@ -6,7 +6,7 @@ use crate::snapshot::{Altered, Knowledge, PF_EXITING, PF_KTHREAD, SlowSnapshot, 
 use crate::{ConformError, Recording};
 use std::collections::VecDeque;
 use ttwu_fair::{
-    Check, Flips, Kernel, Kind, Memory, Placement, Site, View, WakeListQuery, Wakeup, place,
+    Check, Feature, Flips, Kernel, Kind, Memory, Placement, Site, View, WakeListQuery, Wakeup, place,
     queue_on_wake_list,
 };
 use ttwu_model::{CpuId, CpuSet};
@@ -252,6 +252,18 @@ fn explain(case: &Case<'_>, explains: impl Fn(&Placement, &[Check]) -> bool) -> 
             }
         }
     }
+    // 7.2's probe leaves out the checks of the core scan: there a CPU's state in the snapshot stands for the answer.
+    let cores = recording.machine().cpu_bound();
+    for later in case.later().filter(|_| recording.policy().kernel() >= Kernel::V7_2) {
+        for cpu in 0..cores {
+            let mut other = decision.clone();
+            other.rq[cpu].clone_from(&later.rq[cpu]);
+            let (placement, looked) = answer(recording, &other, Knowledge::Answers, Altered::default());
+            if explains(&placement, &looked) {
+                return (Cause::Race, "the state of one CPU, as a later snapshot has it");
+            }
+        }
+    }
     let cpus = u32::try_from(recording.machine().cpu_bound()).unwrap_or(u32::MAX);
     let scans = (0..=cpus).map(|count| Altered { nr_idle_scan: Some(count), ..Altered::default() });
     let cores = [true, false].map(|flag| Altered { has_idle_cores: Some(flag), ..Altered::default() });
@@ -266,6 +278,17 @@ fn explain(case: &Case<'_>, explains: impl Fn(&Placement, &[Check]) -> bool) -> 
     let one: Vec<Altered> = scans.chain(cores).chain(running).chain(loads).chain(occupied).collect();
     if one.iter().any(|&altered| try_with(altered)) {
         return (Cause::Race, "one value that is read without a lock, altered by hand");
+    }
+    if recording.policy().has(Feature::SisProp) {
+        // The budget is the LLC's weight times 1 ms of idle time over the cost, at least 4.
+        let costs = [0, 1, 2, 3]
+            .map(|part| 1_000_000u64 << part)
+            .into_iter()
+            .chain((1..=u64::from(cpus)).map(|budget| u64::from(cpus) * 1_000_000 / budget));
+        let with_cost = |cost| Altered { scan_cost_ns: Some(cost), ..Altered::default() };
+        if costs.chain([0]).any(|cost| try_with(with_cost(cost))) {
+            return (Cause::State, "SIS_PROP: the mean idle time and scan cost are not recorded");
+        }
     }
     let target = Altered { other_target: true, ..Altered::default() };
     let with_scan = |count| Altered { nr_idle_scan: Some(count), ..target };

@@ -4,6 +4,7 @@
 use crate::ConformError;
 use crate::extract::Extract;
 use crate::format::Decision;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -105,7 +106,7 @@ impl Recording {
     }
 
     /// How often the kernel missed each probe, from `kprobe_profile`'s third column; those never missed are left out.
-    pub(crate) fn lost_probes(&self) -> std::collections::BTreeMap<String, u64> {
+    pub(crate) fn lost_probes(&self) -> BTreeMap<String, u64> {
         let profile = read(&self.path.join("kprobe_profile")).unwrap_or_default();
         let rows = profile.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
@@ -241,9 +242,36 @@ fn policy(path: &Path, kernel: Kernel) -> Result<(Policy, Vec<String>), ConformE
     Ok((policy, notes))
 }
 
-/// The machine as the guest's own `/sys` describes it.
+/// The CPUs that share each last-level cache, from the rows of `/sys` on caches: the highest level that each CPU has. Empty
+/// where the rows are missing.
 ///
-/// Cache sharing was not kept; the recordings' machines have one L3 a package.
+/// A package can have several: taking it for one LLC gave wake-ups on two dies a search over both.
+fn last_level_caches(rows: &str) -> Result<Vec<CpuSet>, String> {
+    let mut levels = BTreeMap::new();
+    let mut shared = BTreeMap::new();
+    for (name, text) in rows.lines().filter_map(|line| line.split_once(':')) {
+        let Some((cpu, cache)) = name.split_once("/cache/") else { continue };
+        match cache.split_once('/') {
+            Some((index, "level")) => {
+                let level: u32 = text.trim().parse().map_err(|_| format!("{name}: no level: {text}"))?;
+                levels.insert((cpu, index), level);
+            }
+            Some((index, "shared_cpu_list")) => {
+                let cpus = CpuSet::parse_list(text).map_err(|error| format!("{name}: {error}"))?;
+                shared.insert((cpu, index), cpus);
+            }
+            Some(_) | None => {}
+        }
+    }
+    let mut highest = BTreeMap::new();
+    for (&(cpu, index), &level) in &levels {
+        let best = highest.entry(cpu).or_insert((level, index));
+        *best = (level, index).max(*best);
+    }
+    Ok(highest.into_iter().filter_map(|(cpu, (_, index))| shared.remove(&(cpu, index))).collect())
+}
+
+/// The machine as the guest's own `/sys` describes it.
 fn topology(path: &Path) -> Result<Topology, ConformError> {
     let state = path.join("state");
     let bad = |what: String| ConformError::State { path: path.to_owned(), what };
@@ -260,7 +288,10 @@ fn topology(path: &Path) -> Result<Topology, ConformError> {
     found.clusters = lists(&siblings, "/cluster_cpus_list")?;
     found.dies = lists(&siblings, "/die_cpus_list")?;
     found.packages = lists(&siblings, "/package_cpus_list")?;
-    found.llcs = found.packages.clone();
+    found.llcs = last_level_caches(&siblings).map_err(bad)?;
+    if found.llcs.is_empty() {
+        found.llcs.clone_from(&found.packages);
+    }
     let nodes = lists(&numa, "/cpulist")?;
     found.nodes =
         (0..).zip(nodes).map(|(id, cpus)| NodeList { id, cpus, memory: NodeMemory::Present }).collect();
@@ -271,4 +302,33 @@ fn topology(path: &Path) -> Result<Topology, ConformError> {
         .collect();
     found.distances = distances.filter(|rows| !rows.is_empty());
     Topology::from_sibling_lists(&found).map_err(|error| bad(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_level_caches;
+
+    fn check(rows: &str, expected: &[&str]) {
+        let found: Vec<String> =
+            last_level_caches(rows).expect("well formed").iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{rows}");
+    }
+
+    /// A package of two dies has two LLCs: they had been taken for one, and a fifth of a recording's placements missed.
+    #[test]
+    fn a_package_can_have_several_last_level_caches() {
+        let rows = |cpu: u16, l2: &str, l3: &str| {
+            format!(
+                "cpu{cpu}/topology/package_cpus_list:0-3\n\
+                 cpu{cpu}/cache/index0/level:1\ncpu{cpu}/cache/index0/type:Data\n\
+                 cpu{cpu}/cache/index0/shared_cpu_list:{cpu}\n\
+                 cpu{cpu}/cache/index2/level:2\ncpu{cpu}/cache/index2/shared_cpu_list:{l2}\n\
+                 cpu{cpu}/cache/index3/level:3\ncpu{cpu}/cache/index3/shared_cpu_list:{l3}\n"
+            )
+        };
+        check(&[rows(0, "0", "0-1"), rows(2, "2", "2-3")].concat(), &["0-1", "2-3"]);
+        check("cpu0/cache/index2/level:2\ncpu0/cache/index2/shared_cpu_list:0-1\n", &["0-1"]);
+        check("cpu0/topology/package_cpus_list:0-3\n", &[]);
+        assert!(last_level_caches("cpu0/cache/index3/level:three\n").is_err());
+    }
 }

@@ -29,11 +29,25 @@ impl Knowledge {
 pub(crate) struct Altered {
     pub(crate) nr_idle_scan: Option<u32>,
     pub(crate) has_idle_cores: Option<bool>,
+    /// Mean scan cost of the LLC (SIS_PROP), of an idle time of 1 ms.
+    pub(crate) scan_cost_ns: Option<u64>,
     pub(crate) nr_running_delta: i64,
     pub(crate) load_delta: Option<(u16, i64)>,
     pub(crate) sched_idle_flip: Option<u16>,
     /// wake_affine chose the other of its two CPUs.
     pub(crate) other_target: bool,
+}
+
+impl Altered {
+    /// SIS_PROP's inputs, which are not recorded: those of boot, or a mean cost altered by hand.
+    fn cost(self) -> ScanCost {
+        let boot = ScanCost::BOOT;
+        self.scan_cost_ns.map_or(boot, |avg_scan_cost_ns| ScanCost {
+            avg_scan_cost_ns,
+            wake_stamp: u64::MAX,
+            ..boot
+        })
+    }
 }
 
 /// The state that a decision was taken on.
@@ -71,7 +85,7 @@ impl<'a> Snapshot<'a> {
                 }
             }
         }
-        Self { recording, decision, answers, knowledge, altered, task_loads: 0, cost: ScanCost::BOOT }
+        Self { recording, decision, answers, knowledge, altered, task_loads: 0, cost: altered.cost() }
     }
 
     fn rq(&self, cpu: CpuId) -> &'a RunQueueState {
