@@ -155,8 +155,8 @@ fn render(marks: &Marks, inside: &str, outside: &str, native: &str) -> String {
     out.push_str("## What no recording exercises\n\nUntested against a kernel: ");
     out.push_str(
         "generations other than 6.1, 6.12 and 7.2 (they rest on the specification's worked examples), WF_CURRENT_CPU, \
-         asymmetric\ncapacities, LAST and NEXT buddies, bandwidth control, SIS_PROP (off in the recorded kernels), the \
-         variants proposed on the lists.\n\n",
+         asymmetric\ncapacities, bandwidth control, the budget of SIS_PROP (off in the recorded kernels, and what it hangs on \
+         is not\nrecorded), NEXT buddies of generations other than 6.1, 6.12 and 7.2, the variants proposed on the lists.\n\n",
     );
     out.push_str("## Known deviations\n\n");
     list(&mut out, &marks.deviations);

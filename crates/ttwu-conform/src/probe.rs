@@ -60,6 +60,12 @@ pub(crate) enum Probe {
     Switch { prev: i64, prev_blocked: bool, prev_special: bool, next: i64 },
     /// sched_wakeup_new.
     WakeupNew { pid: i64, cpu: u16 },
+    /// sched_wakeup.
+    Wakeup { pid: i64 },
+    /// The timer interrupt begins.
+    TimerIn,
+    /// The timer interrupt ends.
+    TimerOut,
     /// Entry of place_entity().
     Place { cfs: u64, flags: u64, entity: Named, queue: QueueValues },
     /// Entry of dequeue_entity().
@@ -194,6 +200,9 @@ pub(crate) fn probe(record: &RawRecord<'_>) -> Option<Probe> {
             next: f.pid("next_pid"),
         },
         "sched_wakeup_new" => Probe::WakeupNew { pid: f.pid("pid"), cpu: f.cpu("target_cpu") },
+        "sched_wakeup" => Probe::Wakeup { pid: f.pid("pid") },
+        "local_timer_entry" => Probe::TimerIn,
+        "local_timer_exit" => Probe::TimerOut,
         "place" => Probe::Place { cfs: f.u("cfs"), flags: f.u("fl"), entity: f.named(), queue: f.queue() },
         "deq" => Probe::Dequeue { flags: f.u("fl"), entity: f.named(), queue: f.queue() },
         "pick_in" => Probe::PickIn { cfs: f.u("cfs"), curr: f.curr(), queue: f.queue() },

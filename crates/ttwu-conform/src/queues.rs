@@ -18,6 +18,9 @@ pub struct QueueReport {
     pub pick_schedule: Score,
     /// The entity picked in a wake-up preemption check, where more than one is queued.
     pub pick_wakeup: Score,
+    /// The entity picked by the scheduler where several are queued and one is marked as buddy. Up to 6.12 EEVDF takes a buddy
+    /// without the pick proper, so that it shows in the switch alone; the others are in `pick_schedule` too.
+    pub pick_buddy: Score,
     /// Was a reschedule asked for by a wake-up preemption check?
     pub preempt: Score,
     /// The same, where the running task was to be rescheduled already.
@@ -50,11 +53,12 @@ pub struct QueueReport {
 impl QueueReport {
     /// The scores with their names.
     #[must_use]
-    pub fn scores(&self) -> [(&'static str, &Score); 13] {
+    pub fn scores(&self) -> [(&'static str, &Score); 14] {
         [
             ("rebuilt", &self.rebuilt),
             ("pick_schedule", &self.pick_schedule),
             ("pick_wakeup", &self.pick_wakeup),
+            ("pick_buddy", &self.pick_buddy),
             ("preempt", &self.preempt),
             ("preempt_already", &self.preempt_already),
             ("vruntime", &self.vruntime),
@@ -74,6 +78,7 @@ impl QueueReport {
             (&mut self.rebuilt, &other.rebuilt),
             (&mut self.pick_schedule, &other.pick_schedule),
             (&mut self.pick_wakeup, &other.pick_wakeup),
+            (&mut self.pick_buddy, &other.pick_buddy),
             (&mut self.preempt, &other.preempt),
             (&mut self.preempt_already, &other.preempt_already),
             (&mut self.vruntime, &other.vruntime),

@@ -12,7 +12,7 @@ use crate::Recording;
 use crate::probe::{Check, EntityValues, Named, Probe, QueueValues, need_resched, probe};
 use crate::queues::QueueReport;
 use crate::score::{Cause, Miss, Score};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use ttwu_fair::{
     CfsRq, DequeueFlags, EnqueueFlags, Entities, EntityId, Feature, Kernel, LoadWeight, PreemptQuery,
     PreemptReason, Preemption, Protect, QueueRules, Resched, SchedEntity, SwitchIn, TaskPolicy, entity_tick,
@@ -30,9 +30,13 @@ const SUMS: &str = "rebuilt queue differs from the recorded sums";
 const GROUP_VALUES: &str =
     "task groups: values of or beside a group entity, whose weight changes have no probe";
 const GROUP_SUMS: &str = "group entities: their weight changes have no probe";
+const ORIGIN: &str =
+    "the old queue's min_vruntime, read without its lock: another one that it had explains the value";
+const SERVER: &str = "one entity is queued, so the request is not the fair class's: its deadline server's budget is not recorded";
 const LOST: &str =
     "number or weight of the queued entities differ from the rebuilt ones: an event of that queue is missing";
 const REWEIGHTED: &str = "the weight changed without a probe";
+const BLIND: &str = "a timer interrupt during another probe: the kernel leaves out all probes in it";
 const IDLE: &str = "the idle task is current";
 const CLASS: &str = "the wakee is of another class";
 
@@ -50,6 +54,8 @@ struct Info {
     touched: bool,
     /// CFS: its virtual time is relative to a queue's.
     relative: bool,
+    /// CFS: the queue that it left waking, and the reference point that the model took from its virtual time.
+    origin: Option<(u64, u64)>,
     /// CFS: it was taken off its queue to be moved.
     detached: bool,
     /// The model's answer whether its dequeue was delayed, until the record says so.
@@ -73,12 +79,14 @@ struct Queue {
     grouped: bool,
     /// At the last sight the number or weight of its entities was another: an event is missing.
     lost: bool,
+    /// CFS: the last reference points.
+    zeros: VecDeque<u64>,
 }
 
 /// An operation whose end has not been seen.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
-    Dequeue { id: EntityId, flags: u64 },
+    Dequeue { id: EntityId, flags: u64, accounted: bool },
     Yield { id: EntityId, accounted: bool },
 }
 
@@ -90,6 +98,8 @@ struct Expected {
     seen: Option<Resched>,
     tick: bool,
     pid: i64,
+    /// Entities queued.
+    nr: u32,
     /// Why it does not count.
     aside: Option<&'static str>,
 }
@@ -102,6 +112,20 @@ struct Undo {
     id: EntityId,
     entity: SchedEntity,
     now: u64,
+}
+
+/// A pick whose answer has not been seen.
+#[derive(Clone, Copy, Debug)]
+struct OpenPick {
+    cfs: u64,
+    /// The model's answer.
+    model: Option<EntityId>,
+    /// Was there a choice?
+    several: bool,
+    /// Was an entity marked as buddy?
+    buddy: bool,
+    /// Why it does not count.
+    aside: Option<&'static str>,
 }
 
 /// An open wake-up preemption check.
@@ -128,13 +152,15 @@ struct Cpu {
     pending: Option<Pending>,
     expected: Option<Expected>,
     window: Option<Window>,
-    /// The open pick: its queue, the model's answer, whether there was a choice, and why it does not count.
-    pick: Option<(u64, Option<EntityId>, bool, Option<&'static str>)>,
+    pick: Option<OpenPick>,
     picked_last: bool,
     /// What the present schedule() picked on each level.
     chain: Vec<(u64, EntityId)>,
     /// CFS: tasks on their way to this CPU's root queue.
     arriving: Vec<EntityId>,
+    /// In a timer interrupt that has shown no probe yet. Its tick has one, which is left out where the interrupt came while
+    /// a probe was at work; then the requests of that tick are left out too.
+    blind: bool,
     /// The running task's accounting that the model has done already.
     accounted: Option<i64>,
     /// The last accounting, with the state before it: should the task prove to have been dequeued by then.
@@ -217,6 +243,17 @@ impl Replay {
 
     /// Counts a decision; the cause of a miss is told when the record has been taken as a whole.
     fn add(&mut self, score: ScoreOf, agrees: bool, text: impl FnOnce() -> String) {
+        self.add_told(score, agrees, None, text);
+    }
+
+    /// The same where a test tells that a miss hangs on what the recording lacks, or on a value read without a lock.
+    fn add_told(
+        &mut self,
+        score: ScoreOf,
+        agrees: bool,
+        told: Option<(Cause, &'static str)>,
+        text: impl FnOnce() -> String,
+    ) {
         if agrees {
             score(&mut self.report)
                 .add(true, || unreachable!("a miss is asked for only where the model disagrees"));
@@ -226,8 +263,8 @@ impl Replay {
         let miss = Miss {
             line,
             ts: format!("{}.{:09}", at / 1_000_000_000, at % 1_000_000_000),
-            cause: Cause::Model,
-            test: "one step from recorded values gives other ones",
+            cause: told.map_or(Cause::Model, |(cause, _)| cause),
+            test: told.map_or("one step from recorded values gives other ones", |(_, test)| test),
             rule: String::new(),
             text: text(),
         };
@@ -263,6 +300,26 @@ impl Replay {
             return;
         }
         self.release(exec, &seen);
+        self.cpus[exec].blind = match seen {
+            Probe::TimerIn => true,
+            // These are tracepoints, which come all the same.
+            Probe::Runtime { .. } | Probe::Switch { .. } | Probe::WakeupNew { .. } | Probe::Wakeup { .. } => {
+                self.cpus[exec].blind
+            }
+            Probe::TimerOut
+            | Probe::Place { .. }
+            | Probe::Dequeue { .. }
+            | Probe::PickIn { .. }
+            | Probe::Pick { .. }
+            | Probe::CheckIn(_)
+            | Probe::CheckOut
+            | Probe::Tick { .. }
+            | Probe::Yield { .. }
+            | Probe::Resched { .. }
+            | Probe::ReschedLazy { .. }
+            | Probe::Migrate { .. }
+            | Probe::Wake => false,
+        };
         let picked_last = std::mem::take(&mut self.cpus[exec].picked_last);
         match seen {
             Probe::Runtime { pid, runtime } => self.runtime(exec, pid, runtime),
@@ -289,7 +346,12 @@ impl Replay {
                 self.tick(exec, usize::from(cpu), &entity, clock, &queue);
             }
             Probe::Yield { cpu, curr, queue } => self.yields(exec, usize::from(cpu), &curr, &queue),
-            Probe::Resched { .. } | Probe::ReschedLazy { .. } | Probe::Wake => {}
+            Probe::Wakeup { pid } => self.woken(exec, pid),
+            Probe::Resched { .. }
+            | Probe::ReschedLazy { .. }
+            | Probe::Wake
+            | Probe::TimerIn
+            | Probe::TimerOut => {}
             Probe::Migrate { to, from, entity } => {
                 self.migrate(usize::from(to), usize::from(from), &entity);
             }
@@ -340,13 +402,16 @@ impl Replay {
             && self.accounts(pending, pid)
         {
             match pending {
-                Pending::Dequeue { .. } => return false,
+                Pending::Dequeue { id, flags, accounted: false } => {
+                    self.cpus[exec].pending = Some(Pending::Dequeue { id, flags, accounted: true });
+                    return false;
+                }
                 Pending::Yield { id, accounted: false } => {
                     self.cpus[exec].pending = Some(Pending::Yield { id, accounted: true });
                     return false;
                 }
-                // That is the next schedule's.
-                Pending::Yield { accounted: true, .. } => {}
+                // That is a later one's: of the next schedule, or after the task was put back.
+                Pending::Dequeue { accounted: true, .. } | Pending::Yield { accounted: true, .. } => {}
             }
         }
         if let Some(pending) = self.cpus[exec].pending.take() {
@@ -415,6 +480,9 @@ impl Replay {
             Probe::Tick { cpu, .. } | Probe::Yield { cpu, .. } => root(cpu),
             Probe::Switch { .. }
             | Probe::WakeupNew { .. }
+            | Probe::Wakeup { .. }
+            | Probe::TimerIn
+            | Probe::TimerOut
             | Probe::Pick { .. }
             | Probe::Migrate { .. }
             | Probe::CheckOut
@@ -436,14 +504,48 @@ impl Replay {
         let seen = expected.seen;
         let text = || format!("pid {}: kernel {seen:?}, model {:?}", expected.pid, expected.resched);
         let agrees = seen == expected.resched;
+        let server = self.rules.kernel >= Kernel::V6_12 && expected.nr == 1 && expected.resched.is_none();
+        let told = server.then_some((Cause::State, SERVER));
         let cfs = self.cpus[expected.cpu].root;
         self.lost_here |= cfs.and_then(|cfs| self.queues.get(&cfs)).is_some_and(|queue| queue.lost);
         if let Some(why) = expected.aside {
             self.aside_answered(why, Some(agrees));
         } else if expected.tick {
-            self.add(|report| &mut report.tick, agrees, text);
+            self.add_told(|report| &mut report.tick, agrees, told, text);
         } else {
-            self.add(|report| &mut report.slice_end, agrees, text);
+            self.add_told(|report| &mut report.slice_end, agrees, told, text);
+        }
+    }
+
+    /// Keeps the reference points that a queue had of late: a waking task that leaves it reads one without its lock.
+    fn remember_zero(&mut self, cfs: u64) {
+        const KEPT: usize = 32;
+        let Some(queue) = self.queues.get_mut(&cfs).filter(|_| !self.rules.kernel.is_eevdf()) else { return };
+        let zero = queue.rq.zero_vruntime();
+        if queue.zeros.back() != Some(&zero) {
+            queue.zeros.push_back(zero);
+            if queue.zeros.len() > KEPT {
+                queue.zeros.pop_front();
+            }
+        }
+    }
+
+    /// CFS sums do not show virtual times: does the queue hold an entity whose own have not been seen?
+    fn unseen_inside(&self, cfs: u64) -> bool {
+        let unseen = |id: EntityId| {
+            let info = &self.info[id.index()];
+            info.cfs == Some(cfs) && !info.known && self.e[id].on_rq
+        };
+        let all = self.tasks.values().chain(self.addresses.values());
+        !self.rules.kernel.is_eevdf() && all.copied().any(unseen)
+    }
+
+    /// A task leaves a queue of which not all is known: its lag cannot be told.
+    fn untold_lag(&mut self, id: EntityId, cfs: u64) {
+        let complete = self.queues.get(&cfs).is_some_and(|queue| queue.complete);
+        let info = &mut self.info[id.index()];
+        if self.rules.kernel.is_eevdf() && info.known && !complete {
+            (info.untold, info.known) = (Some(BEGAN), false);
         }
     }
 }

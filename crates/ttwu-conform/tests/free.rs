@@ -16,7 +16,8 @@ fn values_are_followed_without_a_wrong_one() {
     }
 }
 
-/// The kernel itself says that it missed two placements there: what they would have shown is taken from the recording.
+/// The kernel itself says that it missed two placements there: what they would have shown is taken from the recording, and the
+/// lags of tasks that leave such a queue are not told.
 #[test]
 fn lost_placements_are_noticed() {
     let Some(path) = ttwu_testing::shared("oracle/recordings/7.2-b-msgwork") else { return };
@@ -24,10 +25,10 @@ fn lost_placements_are_noticed() {
     for (what, score) in
         [("vruntime", &report.vruntime), ("deadline", &report.deadline), ("vprot", &report.vprot)]
     {
-        assert_eq!((score.agree, score.total), (30410, 30410), "{what}: {:?}", score.misses);
+        assert_eq!((score.agree, score.total), (30407, 30407), "{what}: {:?}", score.misses);
     }
     assert_eq!(report.lost_probes.get("place"), Some(&2));
-    assert_eq!((report.resynchronised, report.vlag.total - report.vlag.agree), (10, 2));
+    assert_eq!((report.resynchronised, report.vlag.total - report.vlag.agree), (10, 0));
 }
 
 /// The same recording gives the same run, and it is no worse than it was.

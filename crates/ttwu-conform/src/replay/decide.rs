@@ -33,26 +33,33 @@ impl Replay {
         }
         self.observe_queue(cfs, values, "pick");
         let Some(queue) = self.queues.get_mut(&cfs) else { return };
-        let model = if self.rules.kernel.is_eevdf() {
+        let buddy = queue.rq.next.or(queue.rq.last).is_some();
+        // The check asks for the pick proper; schedule() of EEVDF up to 6.12 looks at the buddy before.
+        let before = self.rules.kernel < Kernel::V7_2 && window.is_none();
+        let model = if self.rules.kernel.is_eevdf() && !before {
             let protect = if short { Protect::No } else { Protect::Yes };
             queue.rq.pick_eevdf(&self.e, &self.rules, protect)
         } else {
             queue.rq.pick(&self.e, &self.rules)
         };
         let several = values.nr > 1;
+        let unseen = self.unseen_inside(cfs);
+        let Some(queue) = self.queues.get(&cfs) else { return };
         // CFS has no sums that would show whether the virtual times of group entities are right.
         let untold = queue.grouped && !self.rules.kernel.is_eevdf();
-        let scored = several && queue.complete && queue.matched && !untold;
-        let why = match (untold, queue.complete) {
+        let scored = several && queue.complete && queue.matched && !untold && !unseen;
+        let why = match (untold, queue.complete && !unseen) {
             (true, _) => GROUP_VALUES,
             (false, true) => SUMS,
             (false, false) => BEGAN,
         };
-        self.cpus[exec].pick = Some((cfs, model, several, (!scored).then_some(why)));
+        let aside = (!scored).then_some(why);
+        self.cpus[exec].pick = Some(OpenPick { cfs, model, several, buddy, aside });
     }
 
     pub(super) fn pick(&mut self, exec: usize, named: &Named) {
-        let Some((cfs, model, several, aside)) = self.cpus[exec].pick.take() else { return };
+        let Some(open) = self.cpus[exec].pick.take() else { return };
+        let OpenPick { cfs, model, several, buddy, aside } = open;
         let Some(id) = self.entity(named) else { return };
         let window = self.cpus[exec].window.is_some();
         if let Some(why) = aside.filter(|_| several) {
@@ -72,6 +79,9 @@ impl Replay {
             if window {
                 self.add(|report| &mut report.pick_wakeup, model == Some(id), || text);
             } else {
+                if buddy {
+                    self.add(|report| &mut report.pick_buddy, model == Some(id), || text.clone());
+                }
                 self.add(|report| &mut report.pick_schedule, model == Some(id), || text);
             }
         }
@@ -302,6 +312,7 @@ impl Replay {
         if queue.rq.curr != Some(id) {
             return;
         }
+        let nr = queue.rq.nr_queued();
         let scored = queue.complete && queue.matched && !queue.grouped;
         let why = if queue.complete { SUMS } else { BEGAN };
         let runs = clock.wrapping_sub(self.e[id].exec_start).cast_signed() > 0;
@@ -310,6 +321,6 @@ impl Replay {
         self.cpus[exec].accounted = runs.then_some(named.pid);
         let (resched, aside) = (verdict.resched, (!scored).then_some(why));
         self.cpus[exec].expected =
-            Some(Expected { cpu, resched, seen: None, tick: true, pid: named.pid, aside });
+            Some(Expected { cpu, resched, seen: None, tick: true, pid: named.pid, nr, aside });
     }
 }

@@ -19,11 +19,15 @@ impl Replay {
         self.cpus[exec].undo = Some(undo);
         (queue.touched, self.info[id.index()].touched) = (true, true);
         let (cpu, matched, complete) = (queue.cpu, queue.matched, queue.complete);
+        let nr = queue.rq.nr_queued();
         let root = cpu.is_some_and(|cpu| self.cpus[cpu].root == Some(cfs));
+        self.remember_zero(cfs);
         if self.cpus[exec].window.is_some() || self.rules.kernel < Kernel::V6_6 {
             return;
         }
-        let aside = if !self.info[id.index()].known || !complete {
+        let aside = if self.cpus[exec].blind {
+            Some(BLIND)
+        } else if !self.info[id.index()].known || !complete {
             Some(BEGAN)
         } else if !matched {
             Some(SUMS)
@@ -35,7 +39,7 @@ impl Replay {
         match (cpu, aside) {
             (Some(cpu), _) => {
                 self.cpus[exec].expected =
-                    Some(Expected { cpu, resched, seen: None, tick: false, pid, aside });
+                    Some(Expected { cpu, resched, seen: None, tick: false, pid, nr, aside });
             }
             (None, Some(why)) => self.aside(why),
             (None, None) => {}
@@ -77,6 +81,7 @@ impl Replay {
             match (self.info[id.index()].cfs, chain.iter().any(|&(_, picked)| picked == id)) {
                 // A buddy is taken without a pick.
                 (Some(cfs), false) => {
+                    self.buddy_taken(exec, cfs, id);
                     chain.retain(|&(level, _)| level != cfs);
                     chain.push((cfs, id));
                 }
@@ -104,14 +109,39 @@ impl Replay {
         (cpu.current, cpu.need) = (next, None);
     }
 
+    /// A switch without a pick: EEVDF up to 6.12 takes the buddy before the pick proper.
+    fn buddy_taken(&mut self, exec: usize, cfs: u64, id: EntityId) {
+        let (least, most) = (Kernel::Eevdf202304, Kernel::V7_2);
+        let Some(queue) = self.queues.get_mut(&cfs) else { return };
+        let known = queue.complete && queue.matched && !queue.grouped && queue.cpu == Some(exec);
+        if self.rules.kernel < least || self.rules.kernel >= most || queue.rq.nr_queued() < 2 || !known {
+            return;
+        }
+        let model = queue.rq.pick(&self.e, &self.rules);
+        let name = |id: EntityId| self.info[id.index()].pid;
+        let text = format!(
+            "cpu {exec}: kernel {} without a pick, buddy {:?}, model {:?}",
+            name(id),
+            queue.rq.next.map(name),
+            model.map(name)
+        );
+        self.add(|report| &mut report.pick_buddy, model == Some(id), || text);
+    }
+
     pub(super) fn wakeup_new(&mut self, pid: i64, cpu: usize) {
         if self.rules.kernel.is_eevdf() || cpu >= self.cpus.len() {
             return;
         }
         if let Some(&id) = self.tasks.get(&pid) {
-            self.cpus[cpu].arriving.push(id);
+            self.comes(cpu, id);
             self.arrive(cpu);
         }
+    }
+
+    /// CFS: a task is on its way to `cpu`. Where that queue is not known yet, neither its time nor its order there is.
+    fn comes(&mut self, cpu: usize, id: EntityId) {
+        self.info[id.index()].known &= self.cpus[cpu].root.is_some();
+        self.cpus[cpu].arriving.push(id);
     }
 
     /// CFS: of a batch only the one whose check this is has been queued for certain.
@@ -256,7 +286,8 @@ impl Replay {
         self.align(cfs, values.curr, None);
         self.observe(id, &named.values, "dequeued");
         self.observe_queue(cfs, values, "dequeue");
-        self.cpus[exec].pending = Some(Pending::Dequeue { id, flags });
+        self.untold_lag(id, cfs);
+        self.cpus[exec].pending = Some(Pending::Dequeue { id, flags, accounted: false });
     }
 
     pub(super) fn complete(&mut self, pending: Pending) {
@@ -280,6 +311,7 @@ impl Replay {
             save: returns && flags & 4 == 0,
         };
         let out = queue.rq.dequeue(&mut self.e, &self.rules, id, 0, flags);
+        self.remember_zero(cfs);
         if flags.delayed
             && let Some(delayed) = self.info[id.index()].delayed.take()
         {
@@ -303,6 +335,24 @@ impl Replay {
         if running {
             let now = self.e[id].exec_start;
             queue.rq.set_next(&mut self.e, &self.rules, id, now, SwitchIn::PutBack);
+        }
+    }
+
+    /// A delayed task was woken where it stood. Where its lag was positive its placement said so before; where the CPU is idle
+    /// no check says it either.
+    pub(super) fn woken(&mut self, exec: usize, pid: i64) {
+        let Some(&id) = self.tasks.get(&pid) else { return };
+        if !self.e[id].on_rq || !self.e[id].sched_delayed {
+            return;
+        }
+        self.requeue(id);
+        if !self.cpus[exec].blind {
+            return;
+        }
+        // It may have been placed: that would be left out too.
+        self.info[id.index()].known = false;
+        if let Some(queue) = self.info[id.index()].cfs.and_then(|cfs| self.queues.get_mut(&cfs)) {
+            queue.complete = false;
         }
     }
 
@@ -341,12 +391,13 @@ impl Replay {
                 let zero = queue.rq.zero_vruntime();
                 self.e[id].vruntime = self.e[id].vruntime.wrapping_sub(zero);
                 self.info[id.index()].touched = true;
+                self.info[id.index()].origin = cfs.map(|cfs| (cfs, zero));
             } else {
                 self.info[id.index()].known = false;
             }
             self.info[id.index()].relative = true;
         } else {
-            self.cpus[to].arriving.push(id);
+            self.comes(to, id);
         }
         self.info[id.index()].cfs = None;
     }

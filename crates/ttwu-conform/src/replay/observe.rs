@@ -44,6 +44,7 @@ impl Replay {
             touched: false,
             grouped: false,
             lost: false,
+            zeros: VecDeque::new(),
         })
     }
 
@@ -79,9 +80,17 @@ impl Replay {
                 queue.touched = false;
             }
         } else if info.known && info.touched {
-            self.add(
+            // What it left with is the reference point that the kernel read: ours, and as much as the results differ.
+            let read = info
+                .origin
+                .map(|(of, zero)| (of, zero.wrapping_add(ours.vruntime.wrapping_sub(values.vruntime))));
+            let had = read.is_some_and(|(of, read)| {
+                self.queues.get(&of).is_some_and(|queue| queue.zeros.contains(&read))
+            });
+            self.add_told(
                 |report| &mut report.vruntime,
                 ours.vruntime == values.vruntime,
+                had.then_some((Cause::Race, ORIGIN)),
                 || format!("{place} pid {pid}: kernel {}, model {}", values.vruntime, ours.vruntime),
             );
             if eevdf {
@@ -141,7 +150,7 @@ impl Replay {
         to.rel_deadline = values.relative;
         to.policy = policy;
         let info = &mut self.info[id.index()];
-        (info.known, info.touched) = (true, false);
+        (info.known, info.touched, info.origin) = (true, false, None);
         match info.cfs.and_then(|cfs| self.queues.get_mut(&cfs)) {
             Some(queue) => queue.rq.correct(&mut self.e, &self.rules, id, &to),
             None => self.e[id] = to,
@@ -151,13 +160,15 @@ impl Replay {
     /// Compares a queue's reference point with the recorded one, and takes the record's.
     pub(super) fn observe_zero(&mut self, cfs: u64, values: &QueueValues, place: &'static str) {
         let follow = self.values == Values::Kept;
+        let unseen = self.unseen_inside(cfs);
         let queue = self.queue(cfs);
         let zero = queue.rq.zero_vruntime();
-        let scored = queue.seen && queue.touched && queue.complete && !queue.grouped;
+        let scored = queue.seen && queue.touched && queue.complete && !queue.grouped && !unseen;
         if !follow || !queue.complete || queue.grouped {
             queue.rq.set_zero_vruntime(values.zero);
         }
         (queue.seen, queue.touched) = (true, false);
+        self.remember_zero(cfs);
         if scored {
             let text = || format!("{place}: kernel {}, model {zero}", values.zero);
             self.add(|report| &mut report.zero, zero == values.zero, text);
@@ -311,6 +322,7 @@ impl Replay {
             queue.rq.curr = Some(id);
             self.e[id].sched_delayed = false;
         }
+        self.untold_lag(id, cfs);
     }
 
     /// A delayed task that is seen awake without having been placed was woken where it stood. Was it?
@@ -318,13 +330,17 @@ impl Replay {
         if !self.e[wakee].sched_delayed || values.delayed || !self.e[wakee].on_rq {
             return false;
         }
+        self.requeue(wakee);
+        true
+    }
+
+    pub(super) fn requeue(&mut self, wakee: EntityId) {
         if let Some(queue) = self.info[wakee.index()].cfs.and_then(|cfs| self.queues.get_mut(&cfs)) {
             queue.rq.requeue_delayed(&mut self.e, &self.rules, wakee, 0);
             (queue.touched, self.info[wakee.index()].touched) = (true, true);
         }
         // Whether the kernel had delayed it cannot be seen any more.
         self.info[wakee.index()].delayed = None;
-        true
     }
 
     /// 7.2: the recorded queue lacks just its running task, so that was dequeued.
@@ -342,8 +358,10 @@ impl Replay {
 
     /// A dequeue without a probe: before a migration, or while an attribute changes.
     pub(super) fn leave(&mut self, id: EntityId, flags: DequeueFlags) {
-        let Some(queue) = self.info[id.index()].cfs.and_then(|cfs| self.queues.get_mut(&cfs)) else { return };
+        let Some(cfs) = self.info[id.index()].cfs else { return };
+        let Some(queue) = self.queues.get_mut(&cfs) else { return };
         queue.rq.dequeue(&mut self.e, &self.rules, id, 0, flags);
         (queue.touched, self.info[id.index()].touched) = (true, true);
+        self.untold_lag(id, cfs);
     }
 }
