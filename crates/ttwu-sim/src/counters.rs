@@ -200,8 +200,14 @@ pub struct Counters {
     pub refill_ns: u64,
     /// Busy time of all CPUs, ns.
     pub busy_ns: u64,
-    /// Of that, in user and kernel mode of tasks, ns; the rest is interrupts and switching.
+    /// Time of all CPUs in idle states, and on the way out of them, ns. With the busy time it is the run's, CPU by CPU.
+    pub idle_ns: u64,
+    /// Busy time in interrupts, ns.
+    pub irq_ns: u64,
+    /// Time from each task's switching in until it blocks or gives way, ns; the interrupts that it met are in it.
     pub task_ns: u64,
+    /// Samples that meters took and did not keep: beyond [`crate::SAMPLES_MAX`] a meter keeps as many, each with the same chance.
+    pub samples_dropped: u64,
     /// Length of the chosen queue when a task was enqueued.
     pub queue_length: Histogram,
     /// From wake-up to running, of all tasks, ns.

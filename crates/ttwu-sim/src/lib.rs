@@ -21,7 +21,7 @@ mod scenario_file;
 pub use costs::{Basis, COSTS, Cost, CostError, CostRow, Costs};
 pub use counters::{ByLevel, Counters, Histogram, TaskCounters};
 pub use machine::run;
-pub use outcome::{Decision, End, MeterValue, Outcome, Starved};
+pub use outcome::{Decision, End, MeterValue, Outcome, SAMPLES_MAX, Starved, Waiting, WaitsFor};
 pub use presets::{PRESETS, Preset};
 pub use scenario::{
     Control, Frequency, Governor, IdleSettings, MemoryPlacement, Noise, Options, Polling, PreemptionModel,

@@ -3,7 +3,10 @@
 use crate::Counters;
 use ttwu_fair::{Affine, Check, PreemptReason, Rule, ScanEnd};
 use ttwu_model::{CpuId, Trace};
-use ttwu_workload::TaskRef;
+use ttwu_workload::{ObjectId, TaskRef};
+
+/// How many samples a meter keeps: 4 million, 32 MiB.
+pub const SAMPLES_MAX: usize = 1 << 22;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,7 +15,7 @@ pub enum End {
     Completed,
     /// At the scenario's `until_ns`.
     TimeLimit,
-    /// Nothing was left that could ever happen: all tasks wait for each other.
+    /// Nothing was left that could ever happen: all tasks wait for each other. Or one of them did what no program may.
     Stuck,
     /// The caller cancelled it.
     Cancelled,
@@ -21,9 +24,9 @@ pub enum End {
 /// A meter's reading, in the order of the workload's meters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MeterValue {
-    /// Every sample in the order of taking, ns.
+    /// Every sample in the order of taking, ns; beyond [`SAMPLES_MAX`] a choice of so many.
     Samples(Vec<u64>),
-    /// The sum.
+    /// The sum; it stays at the greatest number rather than wrap.
     Count(u64),
     /// By CPU number.
     Cpus(Vec<u64>),
@@ -40,6 +43,30 @@ pub struct Starved {
     pub index: u32,
     /// Its longest wait, ns.
     pub waited_ns: u64,
+}
+
+/// What a task waits for that will never come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Sleeps at this object of the workload.
+    Object(ObjectId),
+    /// Spins at it.
+    Spins(ObjectId),
+    /// Sleeps until the task of this number in the run ends.
+    End(u32),
+    /// Released this lock, which it did not hold.
+    Unlocks(ObjectId),
+}
+
+/// A task that can never go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The workload's task; `None` for a worker.
+    pub task: Option<TaskRef>,
+    /// Its number in the run (pid − 1000).
+    pub index: u32,
+    /// For what.
+    pub what: WaitsFor,
 }
 
 /// Why a wake-up went where it went: what no tracepoint says.
@@ -93,6 +120,8 @@ pub struct Outcome {
     pub decisions: Vec<Decision>,
     /// Tasks that waited longer than the scenario's bound.
     pub starved: Vec<Starved>,
+    /// Who can never go on: all tasks of a run that is [`End::Stuck`]; of another one those that wait for their own end.
+    pub stuck: Vec<Waiting>,
     /// Of everything that happened, in order: equal for equal scenarios on any machine.
     pub digest: u64,
 }

@@ -16,6 +16,7 @@ fn outcome(end: End, meters: Vec<MeterValue>) -> Outcome {
         trace: None,
         decisions: Vec::new(),
         starved: Vec::new(),
+        stuck: Vec::new(),
         digest: 0,
     }
 }

@@ -95,7 +95,7 @@ impl<'s> Sim<'s> {
         let state = &mut self.cpus[cpu];
         state.looking = Looking { pass, level_since: now, looked: false, ..state.looking };
         let Some(work) = work else { return false };
-        state.context = Context::NewIdle;
+        state.enter(Context::NewIdle, now);
         self.begin(cpu, self.work_cost(work) * 1000, true);
         true
     }

@@ -23,6 +23,17 @@ pub(super) enum Context {
     Switch,
 }
 
+/// Where a CPU's time went, ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// In idle states, and on the way out of them.
+    pub(super) idle: u64,
+    pub(super) irq: u64,
+    pub(super) task: u64,
+    /// Between tasks: choosing, looking for work, switching, the idle loop.
+    pub(super) between: u64,
+}
+
 /// A newidle pass of a CPU under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Looking {
@@ -113,7 +124,9 @@ pub(super) struct Cpu {
     pub(super) kicked: bool,
     /// The run-queue lock is free from then on.
     pub(super) lock_free_at: u64,
-    pub(super) accounted_ns: u64,
+    /// Since when it is in this context, and what it spent so far.
+    pub(super) since: u64,
+    pub(super) spent: Spent,
 }
 
 impl Cpu {
@@ -144,7 +157,7 @@ impl Cpu {
             wake_list: Vec::new(),
             idle_flips: Flips::default(),
             busy: false,
-            busy_from: 0,
+            busy_from: super::BOOT,
             busy_ns: 0,
             busy_at_sample: 0,
             idle_state: 0,
@@ -155,7 +168,21 @@ impl Cpu {
             flushed_at: 0,
             kicked: false,
             lock_free_at: 0,
-            accounted_ns: 0,
+            since: super::BOOT,
+            spent: Spent::default(),
         }
+    }
+
+    /// It is in another context from now on; what it did until then is accounted.
+    pub(super) fn enter(&mut self, context: Context, now: u64) {
+        let ns = now - self.since;
+        match self.context {
+            Context::Idle | Context::IdleExit => self.spent.idle += ns,
+            Context::Irq => self.spent.irq += ns,
+            Context::Task => self.spent.task += ns,
+            Context::IdleLoop | Context::NewIdle | Context::Switch => self.spent.between += ns,
+        }
+        self.since = now;
+        self.context = context;
     }
 }

@@ -18,7 +18,7 @@ impl Sim<'_> {
     ///
     /// Models: do_idle(), v5.5–v7.2.
     pub(super) fn idle_loop(&mut self, cpu: usize) {
-        self.cpus[cpu].context = Context::IdleLoop;
+        self.cpus[cpu].enter(Context::IdleLoop, self.now);
         if !self.cpus[cpu].pending.is_empty() {
             self.take_interrupt(cpu);
             return;
@@ -41,7 +41,7 @@ impl Sim<'_> {
         let state = self.choose_state(cpu);
         let now = self.now;
         let this = &mut self.cpus[cpu];
-        this.context = Context::Idle;
+        this.enter(Context::Idle, now);
         this.idle_state = state;
         this.idle_from = now;
         // DEVIATION: the tick of a CPU that expects a short sleep goes on in reality; here every idle CPU stops it.
@@ -120,7 +120,7 @@ impl Sim<'_> {
         this.spans[usize::from(this.span_at)] = (span + counted) / 1000;
         this.span_at = (this.span_at + 1) % 8;
         this.span_count = (this.span_count + 1).min(8);
-        this.context = Context::IdleExit;
+        this.enter(Context::IdleExit, now);
         let state = usize::from(this.idle_state);
         let exit = self.idle_states[state].exit_ns;
         // Woken on its way in, it must first get there.

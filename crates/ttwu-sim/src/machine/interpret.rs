@@ -5,7 +5,7 @@ use super::objects::Object;
 use super::stretch::Flow;
 use super::task::{Mode, NOBODY, Next, State, Who};
 use super::{BOOT, Sim, cpu_id};
-use crate::{Cost, MeterValue};
+use crate::{Cost, MeterValue, SAMPLES_MAX};
 use ttwu_model::Level;
 use ttwu_workload::{ObjectId, Slot};
 
@@ -369,21 +369,30 @@ impl Sim<'_> {
             Step::Sample { meter, since } => {
                 let value = now.saturating_sub(self.exec(who).regs[usize::from(since.0)]);
                 match &mut self.meters[meter.0 as usize] {
-                    MeterValue::Samples(samples) => samples.push(value),
-                    MeterValue::Count(sum) => *sum += value,
+                    MeterValue::Samples(samples) if samples.len() < SAMPLES_MAX => samples.push(value),
+                    MeterValue::Samples(samples) => {
+                        // Every sample so far is kept with the same chance.
+                        let dropped = &mut self.samples_dropped[meter.0 as usize];
+                        *dropped += 1;
+                        let at = self.sample_rng.below(SAMPLES_MAX as u64 + *dropped);
+                        if let Some(kept) = samples.get_mut(at as usize) {
+                            *kept = value;
+                        }
+                    }
+                    MeterValue::Count(sum) => *sum = sum.saturating_add(value),
                     MeterValue::Cpus(_) | MeterValue::Seconds(_) => {
                         panic!("meter {} takes no samples", meter.0)
                     }
                 }
             }
             Step::Count { meter, by } => match &mut self.meters[meter.0 as usize] {
-                MeterValue::Count(sum) => *sum += by,
+                MeterValue::Count(sum) => *sum = sum.saturating_add(by),
                 MeterValue::Seconds(counts) => {
                     let second = ((now - BOOT) / 1_000_000_000) as usize;
                     if counts.len() <= second {
                         counts.resize(second + 1, 0);
                     }
-                    counts[second] += by;
+                    counts[second] = counts[second].saturating_add(by);
                 }
                 MeterValue::Samples(_) | MeterValue::Cpus(_) => panic!("meter {} is no counter", meter.0),
             },

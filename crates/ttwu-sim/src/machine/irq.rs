@@ -30,7 +30,7 @@ impl Sim<'_> {
     /// The first pending interrupt is taken.
     pub(super) fn take_interrupt(&mut self, cpu: usize) {
         let what = self.cpus[cpu].pending.remove(0);
-        self.cpus[cpu].context = Context::Irq;
+        self.cpus[cpu].enter(Context::Irq, self.now);
         self.cpus[cpu].taking = what;
         self.event(9, cpu, irq_number(what));
         let who = Who::Irq(cpu as u16);
@@ -153,7 +153,7 @@ impl Sim<'_> {
         let what = self.cpus[cpu].taking;
         self.trace_irq(cpu, what, false);
         // Where an interrupt hit the idle task, the idle loop looks; a task goes on or gives way.
-        self.cpus[cpu].context = Context::IdleLoop;
+        self.cpus[cpu].enter(Context::IdleLoop, self.now);
         self.resume(cpu);
         Flow::Rest
     }

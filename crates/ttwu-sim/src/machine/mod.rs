@@ -17,6 +17,7 @@ mod schedule;
 mod setup;
 mod stream;
 mod stretch;
+mod stuck;
 mod sync;
 mod task;
 mod tracer;
@@ -30,6 +31,8 @@ mod law_tests;
 mod newidle_tests;
 #[cfg(test)]
 mod object_tests;
+#[cfg(test)]
+mod stuck_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -114,6 +117,10 @@ struct Sim<'s> {
     rng: Rng,
     counters: Counters,
     meters: Vec<MeterValue>,
+    /// By meter.
+    samples_dropped: Vec<u64>,
+    /// Which samples go; apart, so that it changes nothing else.
+    sample_rng: Rng,
     trace: Option<tracer::Tracer>,
     decisions: Option<Vec<crate::Decision>>,
     decisions_made: u64,
@@ -128,6 +135,8 @@ struct Sim<'s> {
     to_start: usize,
     end: Option<End>,
     starved: Vec<Starved>,
+    /// Who released a lock that it did not hold, and which.
+    unlocked: Option<(u32, u32)>,
     worker_code: u32,
     /// By device and kind of request: programs of the hard handler and of softirq.
     handlers: Vec<Vec<(u32, u32)>>,
@@ -160,7 +169,7 @@ impl Sim<'_> {
             self.now = at;
             self.happen(line, class);
             if let Some(end) = self.end {
-                if end == End::Stuck {
+                if end == End::Stuck && self.unlocked.is_none() {
                     self.now = before;
                 }
                 return end;
@@ -213,13 +222,13 @@ impl Sim<'_> {
             Arrival::Served(flight) => self.served(flight),
             Arrival::Frequency => self.sample_frequency(),
             Arrival::End => {
-                let completed =
+                let by_time =
                     matches!(self.scenario.workload.until, Until::Time(ns) if BOOT + ns == self.now);
-                self.end = Some(if completed {
-                    End::Completed
-                } else if self.queue.next().is_none() {
+                self.end = Some(if self.is_stuck() || (!by_time && self.queue.next().is_none()) {
                     // The limit was all that was still to come.
                     End::Stuck
+                } else if by_time {
+                    End::Completed
                 } else {
                     End::TimeLimit
                 });
@@ -257,11 +266,9 @@ impl Sim<'_> {
 
     fn finish(mut self, end: End) -> Outcome {
         self.check_end();
+        let stuck = self.stuck(end);
         let sim_ns = self.now - BOOT;
-        for cpu in 0..self.cpus.len() {
-            self.account_busy(cpu);
-            self.counters.busy_ns += self.cpus[cpu].busy_ns;
-        }
+        self.conserve_time(sim_ns);
         let bound = self.scenario.settings.starved_ns;
         for index in 0..self.tasks.len() {
             let task = &self.tasks[index];
@@ -278,6 +285,7 @@ impl Sim<'_> {
         for (end, &count) in SCAN_ENDS.iter().zip(&self.scan_ends).filter(|(_, count)| **count > 0) {
             self.counters.scans.insert(*end, count);
         }
+        self.counters.samples_dropped = self.samples_dropped.iter().sum();
         let names = std::mem::take(&mut self.names);
         for (name, counters) in names.iter().zip(std::mem::take(&mut self.name_counters)) {
             self.counters.tasks.insert(name.clone(), counters);
@@ -292,8 +300,31 @@ impl Sim<'_> {
             trace,
             decisions: self.decisions.unwrap_or_default(),
             starved: self.starved,
+            stuck,
             digest: self.digest,
         }
+    }
+
+    /// Time is conserved: what a CPU spent in each way adds up to the run, and what it spent idle is what it was not busy, which
+    /// is accounted apart. Fills in the counters.
+    fn conserve_time(&mut self, sim_ns: u64) {
+        for cpu in 0..self.cpus.len() {
+            if !self.cpus[cpu].present {
+                continue;
+            }
+            self.account_busy(cpu);
+            let state = &mut self.cpus[cpu];
+            state.enter(state.context, self.now);
+            let (spent, busy, seed) = (state.spent, state.busy_ns, self.scenario.seed);
+            let sum = spent.idle + spent.irq + spent.task + spent.between;
+            assert_eq!(sum, sim_ns, "time of CPU {cpu}: {spent:?}; seed {seed}");
+            assert_eq!(spent.idle + busy, sim_ns, "idle and busy time of CPU {cpu}: {spent:?}; seed {seed}");
+            self.counters.busy_ns += busy;
+            self.counters.idle_ns += spent.idle;
+            self.counters.irq_ns += spent.irq;
+        }
+        let (tasks, busy) = (self.counters.task_ns, self.counters.busy_ns);
+        assert!(tasks <= busy, "tasks ran for {tasks} of {busy} ns; seed {}", self.scenario.seed);
     }
 
     /// What must hold whenever a run ends, whatever happened in it.

@@ -123,7 +123,7 @@ impl Sim<'_> {
         let pick = self.costs.get(Cost::Schedule);
         let ns = self.lock_queue(cpu, pick) + pick;
         if task == prev {
-            self.cpus[cpu].context = Context::Switch;
+            self.cpus[cpu].enter(Context::Switch, self.now);
             self.begin(cpu, ns * 1000, true);
             return;
         }
@@ -168,7 +168,7 @@ impl Sim<'_> {
                 self.queue.set(cpu, Class::Tick, at);
             }
         }
-        self.cpus[cpu].context = Context::Switch;
+        self.cpus[cpu].enter(Context::Switch, self.now);
         ns += self.costs.get(if same { Cost::SwitchSame } else { Cost::SwitchOther });
         debug_assert!(now >= self.cpus[cpu].from);
         self.begin(cpu, ns * 1000, true);
@@ -257,7 +257,7 @@ impl Sim<'_> {
                 self.fair.exit_task(self.tasks[left as usize].id);
             }
         }
-        self.cpus[cpu].context = Context::Task;
+        self.cpus[cpu].enter(Context::Task, self.now);
         self.resume(cpu);
     }
 

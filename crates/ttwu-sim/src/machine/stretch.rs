@@ -160,7 +160,6 @@ impl Sim<'_> {
         if state.busy {
             state.busy_ns += self.now - state.busy_from;
         }
-        state.accounted_ns += self.now - state.busy_from;
         state.busy_from = self.now;
     }
 
@@ -237,7 +236,7 @@ impl Sim<'_> {
             self.idle_loop(cpu);
             return;
         }
-        self.cpus[cpu].context = Context::Task;
+        self.cpus[cpu].enter(Context::Task, self.now);
         if self.gives_way(cpu, task) {
             self.schedule(cpu, super::schedule::Why::Preempted);
             return;

@@ -162,7 +162,8 @@ impl Sim<'_> {
             self.wrong(object, "barrier")
         };
         *arrived += 1;
-        if *arrived < *parties {
+        // One of nobody, which pthread_barrier_init() refuses, holds everybody.
+        if *parties == 0 || *arrived < *parties {
             return self.sleep_here(who, object, Next::Fetch);
         }
         *arrived = 0;
@@ -327,6 +328,15 @@ impl Sim<'_> {
     /// Releases a lock, then `then`.
     fn give_back(&mut self, who: Who, object: u32, then: Next) -> Flow {
         let lock = self.costs.get(Cost::LockFree);
+        if let (Who::Task(me), Object::Mutex { owner, .. } | Object::Spin { owner, .. }) =
+            (who, &self.objects[object as usize])
+            && *owner != me
+        {
+            // What then happens is anybody's guess; the run ends here.
+            self.unlocked = Some((me, object));
+            self.end = Some(crate::End::Stuck);
+            return Flow::Rest;
+        }
         match &mut self.objects[object as usize] {
             Object::Mutex { owner, sleepers } => {
                 *owner = NOBODY;

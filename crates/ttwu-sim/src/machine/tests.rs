@@ -27,19 +27,6 @@ pub(super) fn quiet(scenario: &Scenario) -> Outcome {
 }
 
 #[test]
-fn a_run_in_which_nothing_can_happen_any_more_is_stuck_when_the_last_thing_happened() {
-    let mut builder = ttwu_workload::Builder::new("stuck");
-    let never = builder.object("never", ttwu_workload::ObjectKind::Semaphore { initial: 0 });
-    let wait = builder.program(vec![ttwu_workload::Op::Wait(ttwu_workload::Slot::Fixed(never))]);
-    builder.task("waiter", wait, ttwu_workload::Start::At(0));
-    let mut scenario = scenario("pipe:loop=1", "oracle-d", "linux-6.12");
-    scenario.workload = builder.finish();
-    let outcome = quiet(&scenario);
-    assert_eq!(outcome.end, End::Stuck);
-    assert!(outcome.sim_ns < 1_000_000, "{} ns", outcome.sim_ns);
-}
-
-#[test]
 fn a_ping_pong_and_hackbench_come_to_their_ends() {
     for workload in ["pipe:loop=200", "hackbench:groups=1,loops=5", "hackbench:pipe,groups=1,loops=5"] {
         for topology in ["1 socket x 1 core", "oracle-d"] {

@@ -185,6 +185,17 @@ impl Sim<'_> {
         Flow::Go
     }
 
+    /// Are there items that no worker has taken?
+    pub(super) fn has_work_items(&self) -> bool {
+        self.pools.iter().any(|pool| !pool.items.is_empty())
+    }
+
+    /// Is it a worker without work?
+    pub(super) fn is_idle_worker(&self, task: u32) -> bool {
+        let pool = self.pools.get(self.tasks[task as usize].pool as usize);
+        pool.is_some_and(|pool| pool.idle.contains(&task))
+    }
+
     /// The pool that serves a queue on `cpu`, made if it is not there.
     fn pool_for(&mut self, queue: WorkQueue, cpu: usize) -> u32 {
         let bound = match queue.bound {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use ttwu_lab::{Metric, counters, printed, printed_text, rows};
 use ttwu_model::MACHINES;
-use ttwu_sim::{End, MeterValue};
+use ttwu_sim::{End, MeterValue, WaitsFor};
 
 const COLUMNS: usize = 80;
 
@@ -146,8 +146,18 @@ pub(super) fn warnings(run: &Finished) -> Vec<String> {
         End::TimeLimit => lines.push(format!(
             "cut off at the scenario's limit of {at_s} s, before the workload ended; `--set duration=…` moves it"
         )),
-        End::Stuck => lines.push(format!("stuck after {at_s} s: all tasks wait for each other")),
+        End::Stuck => lines.push(format!("stuck after {at_s} s: {}", stuck(run))),
         End::Cancelled => lines.push(format!("interrupted after {at_s} s of simulated time")),
+    }
+    if outcome.end != End::Stuck && !outcome.stuck.is_empty() {
+        lines.push(format!("some tasks can never go on: {}", who_waits(run)));
+    }
+    if outcome.counters.samples_dropped > 0 {
+        lines.push(format!(
+            "meters keep {} samples each; {} more were taken, and percentiles are those of a random choice",
+            grouped(ttwu_sim::SAMPLES_MAX as u64),
+            grouped(outcome.counters.samples_dropped)
+        ));
     }
     if let Some(longest) = outcome.starved.iter().max_by_key(|starved| starved.waited_ns) {
         lines.push(format!(
@@ -162,8 +172,49 @@ pub(super) fn warnings(run: &Finished) -> Vec<String> {
     lines
 }
 
+/// Tasks named one by one when a run is stuck.
+const STUCK_SHOWN: usize = 5;
+
+/// Why a run is stuck.
+fn stuck(run: &Finished) -> String {
+    match run.outcome.stuck.first().map(|first| first.what) {
+        Some(WaitsFor::Unlocks(_)) => who_waits(run),
+        Some(WaitsFor::Object(_) | WaitsFor::Spins(_) | WaitsFor::End(_)) => {
+            format!("all tasks wait for each other: {}", who_waits(run))
+        }
+        None => "no task is left that could end it".to_owned(),
+    }
+}
+
+/// Which tasks wait for what.
+fn who_waits(run: &Finished) -> String {
+    let stuck = &run.outcome.stuck;
+    let object = |id: ttwu_workload::ObjectId| {
+        run.scenario.workload.objects.get(id.0 as usize).map_or("?", |object| &object.name)
+    };
+    let each = stuck.iter().take(STUCK_SHOWN).map(|waiting| {
+        let what = match waiting.what {
+            WaitsFor::Object(id) => format!("waits at `{}`", object(id)),
+            WaitsFor::Spins(id) => format!("spins at `{}`", object(id)),
+            WaitsFor::End(index) if index == waiting.index => "waits for its own end".to_owned(),
+            WaitsFor::End(index) => format!("waits for the end of pid {}", 1000 + index),
+            WaitsFor::Unlocks(id) => format!("releases `{}`, which it does not hold", object(id)),
+        };
+        format!("{} (pid {}) {what}", name_of(run, waiting.task), 1000 + waiting.index)
+    });
+    let mut words: Vec<String> = each.collect();
+    if stuck.len() > STUCK_SHOWN {
+        words.push(format!("and {} more", stuck.len() - STUCK_SHOWN));
+    }
+    words.join("; ")
+}
+
 fn task_name<'a>(run: &'a Finished, starved: &ttwu_sim::Starved) -> &'a str {
-    let task = starved.task.and_then(|task| run.scenario.workload.tasks.get(task.0 as usize));
+    name_of(run, starved.task)
+}
+
+fn name_of(run: &Finished, task: Option<ttwu_workload::TaskRef>) -> &str {
+    let task = task.and_then(|task| run.scenario.workload.tasks.get(task.0 as usize));
     task.map_or("a kernel thread", |task| &task.name)
 }
 
