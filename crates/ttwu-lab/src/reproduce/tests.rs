@@ -210,5 +210,5 @@ fn explanations_are_of_claims_that_exist() {
         .iter()
         .flat_map(|experiment| experiment.claims)
         .filter(|claim| claim.explanation().is_some());
-    assert_eq!(explained.count(), 4);
+    assert_eq!(explained.count(), 5);
 }

@@ -13,6 +13,16 @@ pub(crate) struct State {
     pub(crate) residency_ns: u64,
 }
 
+/// What an idle CPU chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) state: u8,
+    pub(super) keeps_tick: bool,
+}
+
+/// What the governor takes for a span that a tick cut short: nine tenths of its longest interesting time, 50 ms.
+const LONG_SPAN_US: u64 = 45_000;
+
 impl Sim<'_> {
     /// The idle task, awake: is there something to do?
     ///
@@ -38,41 +48,65 @@ impl Sim<'_> {
     }
 
     fn enter_idle(&mut self, cpu: usize) {
-        let state = self.choose_state(cpu);
+        let Choice { state, keeps_tick } = self.choose_state(cpu);
         let now = self.now;
         let this = &mut self.cpus[cpu];
         this.enter(Context::Idle, now);
         this.idle_state = state;
         this.idle_from = now;
-        // DEVIATION: the tick of a CPU that expects a short sleep goes on in reality; here every idle CPU stops it.
-        self.queue.clear(cpu, Class::Tick);
         self.queue.clear(cpu, Class::Hrtick);
         self.set_busy(cpu, false);
         self.event(7, cpu, u32::from(state));
         self.trace_idle(cpu, Some(u32::from(state)));
-        self.nohz_enters(cpu);
+        if !keeps_tick {
+            self.queue.clear(cpu, Class::Tick);
+            self.nohz_enters(cpu);
+        }
     }
 
-    /// The deepest state that fits the predicted idle time.
+    /// The deepest state that fits the predicted idle time, and whether the tick goes on: where it still runs, and the sleep is
+    /// expected to be over before a whole one has passed. Such a CPU is not one of those that others balance for, and no state is
+    /// chosen that the next tick would cut short.
     ///
     /// Models: menu_select() in outline, v5.5–v7.2: the next timer, or the mean of the last eight spans without outliers if they
     /// agree. DEVIATION: without the correction factors by bucket, and without the latency limits of PM QoS.
-    pub(super) fn choose_state(&self, cpu: usize) -> u8 {
+    pub(super) fn choose_state(&self, cpu: usize) -> Choice {
         let settings = &self.scenario.settings.idle;
         let deepest = (self.idle_states.len() - 1) as u8;
         let limit = settings.deepest.unwrap_or(deepest).min(deepest);
         match settings.governor {
-            Governor::Fixed(state) => state.min(deepest),
+            Governor::Fixed(state) => Choice { state: state.min(deepest), keeps_tick: false },
             Governor::Menu => {
-                let timer = self.queue.nearest(cpu, |what| matches!(what, Arrival::Timer(_)));
-                let timer = timer.map_or(u64::MAX, |at| at.saturating_sub(self.now));
-                let expected = self.typical_span(cpu).map_or(timer, |span| span.min(timer));
+                let timer = self.next_timer(cpu);
+                let mut expected = self.typical_span(cpu).map_or(timer, |span| span.min(timer));
+                let tick = self.queue.time(cpu, Class::Tick).filter(|_| expected < self.tick_ns);
+                if let Some(at) = tick {
+                    expected = expected.min(at.saturating_sub(self.now));
+                }
                 let fits = |state: &State| state.residency_ns <= expected;
                 let found = self.idle_states[..=usize::from(limit)].iter().rposition(fits);
                 // It does not poll unless a timer is due at once.
                 let shallowest = self.idle_states.get(1).is_some_and(|first| first.residency_ns <= timer);
-                found.unwrap_or(0).max(usize::from(shallowest && limit > 0)) as u8
+                let state = found.unwrap_or(0).max(usize::from(shallowest && limit > 0)) as u8;
+                Choice { state, keeps_tick: tick.is_some() }
             }
+        }
+    }
+
+    /// How far away the next timer of `cpu` is, ns; the tick is none.
+    fn next_timer(&self, cpu: usize) -> u64 {
+        let timer = self.queue.nearest(cpu, |what| matches!(what, Arrival::Timer(_)));
+        timer.map_or(u64::MAX, |at| at.saturating_sub(self.now))
+    }
+
+    /// The tick that went on was what ended a CPU's idleness: it would have slept on, so the span counts as a long one unless a timer
+    /// is near.
+    ///
+    /// Models: menu_update(), v5.5–v7.2.
+    pub(super) fn tick_ended_idle(&mut self, cpu: usize) {
+        if self.next_timer(cpu) > self.tick_ns {
+            let this = &mut self.cpus[cpu];
+            this.spans[usize::from((this.span_at + 7) % 8)] = LONG_SPAN_US;
         }
     }
 

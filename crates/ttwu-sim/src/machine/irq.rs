@@ -12,7 +12,12 @@ impl Sim<'_> {
     pub(super) fn arrive(&mut self, cpu: usize, what: Arrival) {
         self.cpus[cpu].pending.push(what);
         match self.cpus[cpu].context {
-            Context::Idle => self.wake_idle(cpu, 0),
+            Context::Idle => {
+                self.wake_idle(cpu, 0);
+                if what == Arrival::Tick {
+                    self.tick_ended_idle(cpu);
+                }
+            }
             Context::Task => {
                 let task = self.cpus[cpu].curr;
                 let exec = &self.tasks[task as usize].exec;
@@ -115,8 +120,8 @@ impl Sim<'_> {
                 self.counters.preempt_tick += 1;
                 self.resched(cpu, request, cpu);
             }
-            ns += self.tick_balance(cpu);
         }
+        ns += self.tick_balance(cpu);
         self.work_then(who, ns, Mode::Atomic, Next::IrqOut)
     }
 

@@ -169,6 +169,29 @@ fn a_faster_tick_preempts_more_finely() {
 }
 
 #[test]
+fn a_cpu_that_expects_a_short_sleep_keeps_its_tick() {
+    // One task that sleeps so long a hundred times, at a tick of 4 ms; then the CPU has nothing to do any more.
+    let ticks = |sleep_ns: u64, governor: Governor| {
+        let mut builder = Builder::new("naps");
+        let body = vec![Op::Run(Dist::constant(10_000)), Op::Sleep(Dist::constant(sleep_ns))];
+        let naps = Op::Repeat { times: Times::Count(100), counter: None, body };
+        let program = builder.program(vec![naps]);
+        builder.task("naps", program, Start::At(0));
+        builder.until(Until::Time(5_000 * MS));
+        let mut scenario = with(builder.finish(), ONE_CPU, "linux-6.6 hz=250");
+        scenario.until_ns = 5_000 * MS;
+        scenario.settings.idle.governor = governor;
+        quiet(&scenario).counters.ticks
+    };
+    // Some 105 ms of naps have 26 ticks; the first long sleep is taken for another nap until three ticks have ended it.
+    let naps = ticks(MS, Governor::Menu);
+    assert!((24..=32).contains(&naps), "{naps}");
+    // The twins: a sleep longer than a tick stops it, and so does an idle loop without a governor.
+    assert!(ticks(20 * MS, Governor::Menu) < 5);
+    assert!(ticks(MS, Governor::Fixed(1)) < 5);
+}
+
+#[test]
 fn lag_placement_gives_the_always_running_two_thirds() {
     let share = |policy: &str| {
         let mut builder = Builder::new("67/33");

@@ -306,7 +306,7 @@ impl<'s> Sim<'s> {
         for cpu in 0..world {
             // CPUs went idle one after another some time ago: which was last is for the seed to say.
             self.cpus[cpu].idle_from = BOOT - 1 - self.rng.below(10_000_000);
-            self.cpus[cpu].idle_state = self.choose_state(cpu);
+            self.cpus[cpu].idle_state = self.choose_state(cpu).state;
         }
     }
 }
