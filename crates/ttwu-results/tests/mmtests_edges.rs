@@ -147,6 +147,39 @@ fn what_prints_as_0_although_it_is_missing_is_told() {
     assert_eq!(missing(&options).expect("a tree"), expected);
 }
 
+/// Times of time(1) as in the newer state's tables, with an hour, a minute and neither.
+#[test]
+fn kernbench_and_sysbench_are_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    for (arm, minutes) in [("a-1", "12:34.56"), ("b-1", "1:02:03.45")] {
+        let text = format!("100.25user 20.50system {minutes}elapsed 99%CPU (0avgtext)\n0inputs+0outputs\n");
+        write(root, arm, "kernbench", "time-8-1", &text);
+        write(root, arm, "kernbench", "time-16-1", &text.replace(minutes, "59.50"));
+        write(root, arm, "sysbench", "sysbench-raw-8-1", "    transactions:    900   (75.25 per sec.)\n");
+    }
+    let rows = |benchmark: &str, name: &str| -> Vec<String> {
+        let options = options(root, Style::Interval2024, benchmark, &["a-1", "b-1"]);
+        let text = compare(&options).expect("a table");
+        text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+    };
+    assert_eq!(
+        rows("kernbench", "Amean"),
+        [
+            "Amean     Elapsed-8             754.56 (   0.00%)           3723.45 (-393.46%)",
+            "Amean     Elapsed-16             59.50 (   0.00%)             59.50 (   0.00%)",
+            "Amean     System-8               20.50 (   0.00%)             20.50 (   0.00%)",
+            "Amean     System-16              20.50 (   0.00%)             20.50 (   0.00%)",
+            "Amean     User-8                100.25 (   0.00%)            100.25 (   0.00%)",
+            "Amean     User-16               100.25 (   0.00%)            100.25 (   0.00%)",
+        ]
+    );
+    assert_eq!(
+        rows("sysbench", "Hmean"),
+        ["Hmean     txn/sec-8             75.25 (   0.00%)             75.25 (   0.00%)"]
+    );
+}
+
 #[test]
 fn errors_say_what_is_there() {
     let tree = tree();

@@ -121,20 +121,32 @@ const fn netperf_2020(name: &'static str) -> Row {
 
 /// June 2026, by the directory in `shellpack_src`.
 const CURRENT: &[Row] = &[
+    row("autonumabench", Rows::Multiops, false, 2, new::times),
     row("cyclictest", Rows::Multiops, false, 2, new::cyclictest),
     Row {
         sub_headings: DBENCH_HEADINGS,
         ..row("dbench", Rows::NormalisedLeftSkewops, false, 4, new::dbench)
     },
+    row("gitcheckout", Rows::Multiops, false, 2, new::times),
+    row("gitsource", Rows::Multiops, false, 2, new::times),
     row("hackbench", Rows::Multiops, false, 4, new::hackbench),
+    row("kernbench", Rows::Multiops, false, 2, new::times),
+    row("nas", Rows::Multiops, false, 2, new::times),
     row("netperf", Rows::Multiops, true, 2, new::netperf),
     row("perfpipe", Rows::Normalisedops, false, 4, new::perfpipe),
+    row("perfsyscall", Rows::Multiops, false, 4, new::perfsyscall),
+    row("poundsyscall", Rows::Multiops, false, 2, new::times),
     Row {
         sub_headings: &[SubHeading { name: "RPS", higher: true, rows: None }],
         ..row("schbench", Rows::Normalisedops, false, 2, new::schbench)
     },
+    row("sembench", Rows::Multiops, true, 2, new::sembench),
     // Its configuration says `preferhigher: yes`, which mmtests does not take for a yes.
     row("stressng", Rows::Multiops, false, 2, new::stressng),
+    row("sysbench", Rows::Multiops, true, 2, new::sysbench),
+    // Events a second, and lower is better there.
+    row("sysbenchcpu", Rows::Multiops, false, 2, new::sysbenchcpu),
+    row("sysbenchmutex", Rows::Multiops, false, 2, new::sysbenchmutex),
     Row {
         sub_headings: DBENCH_HEADINGS,
         ..row("tbench", Rows::NormalisedLeftSkewops, false, 4, new::tbench)
@@ -260,6 +272,7 @@ const FAMILIES: &[(&str, &str, &str)] = &[
     ("cyclictest", "cyclictest", "cyclictest"),
     ("dbench", "dbench", "dbench"),
     ("hackbench", "hackbench", "hackbench"),
+    ("kernbench", "kernbench", "kernbench"),
     ("netperf", "netperf", "netperf"),
     ("perfpipe", "perfpipe", "perfpipe"),
     ("pipetest", "", "pipetest"),

@@ -179,8 +179,39 @@ pub(super) fn schbench(logs: &Logs) -> Result<Vec<Sample>, Error> {
     Ok(unsorted(lines))
 }
 
-/// `benchlog-<name>-<name>[-<number>]`: the first field of each `usecs/op` line.
+/// The first field of each `usecs/op` line.
 pub(super) fn perfpipe(logs: &Logs) -> Result<Vec<Sample>, Error> {
+    fields_of_lines(logs, "usecs-op", |line| line.contains("usecs/op").then(|| field(line, 0)))
+}
+
+/// The same of `perf bench syscall`.
+pub(super) fn perfsyscall(logs: &Logs) -> Result<Vec<Sample>, Error> {
+    fields_of_lines(logs, "usecs/syscall", |line| line.contains("usecs/op").then(|| field(line, 0)))
+}
+
+/// The last field of each `events per second` line.
+pub(super) fn sysbenchcpu(logs: &Logs) -> Result<Vec<Sample>, Error> {
+    fields_of_lines(logs, "events/sec", |line| {
+        line.contains("events per second").then(|| line.split_whitespace().last().unwrap_or(""))
+    })
+}
+
+/// The third field of each `95th percentile:` line.
+pub(super) fn sysbenchmutex(logs: &Logs) -> Result<Vec<Sample>, Error> {
+    fields_of_lines(logs, "latency", |line| line.contains("95th percentile:").then(|| field(line, 2)))
+}
+
+/// The fifth field of each line that begins with `run time`.
+pub(super) fn sembench(logs: &Logs) -> Result<Vec<Sample>, Error> {
+    fields_of_lines(logs, "burns/sec", |line| line.starts_with("run time").then(|| field(line, 4)))
+}
+
+/// `benchlog-<name>-<name>[-<number>]`: what `pick` takes of each line.
+fn fields_of_lines(
+    logs: &Logs,
+    metric: &str,
+    pick: impl Fn(&str) -> Option<&str>,
+) -> Result<Vec<Sample>, Error> {
     let rests = logs.between("benchlog-", "");
     let mut pairs: Vec<(String, String)> = rests
         .iter()
@@ -202,15 +233,69 @@ pub(super) fn perfpipe(logs: &Logs) -> Result<Vec<Sample>, Error> {
         };
         let mut iteration = 0;
         for file in files {
-            for line in logs.text(&file)?.lines().filter(|line| line.contains("usecs/op")) {
+            for value in logs.text(&file)?.lines().filter_map(&pick).filter(|value| !value.is_empty()) {
                 iteration += 1;
-                let mut found = Line::new("usecs-op", &first, &iteration, field(line, 0));
+                let mut found = Line::new(metric, &first, &iteration, value);
                 found.factors.push(second.clone());
                 lines.push(found);
             }
         }
     }
     Ok(sorted(lines))
+}
+
+/// `time-<name>-<iteration>`: what time(1) says of user, system and elapsed time, the latter in seconds.
+pub(super) fn times(logs: &Logs) -> Result<Vec<Sample>, Error> {
+    let first_part = |rest: String| rest.split('-').next().unwrap_or("").to_owned();
+    let mut names: Vec<String> = logs.between("time-", "-1").into_iter().map(first_part).collect();
+    names.dedup();
+    let mut lines = Vec::new();
+    for name in names {
+        let prefix = format!("time-{name}-");
+        for iteration in by_number(logs.between(&prefix, "").into_iter().map(first_part).collect()) {
+            let text = logs.text(&format!("{prefix}{iteration}"))?;
+            let words = text.lines().filter(|line| line.contains("elapsed")).flat_map(str::split_whitespace);
+            for word in words {
+                let times = [("User", "user"), ("System", "system")];
+                let found = times.iter().find_map(|(metric, end)| Some((*metric, word.strip_suffix(end)?)));
+                if let Some((metric, value)) = found {
+                    lines.push(Line::new(metric, &name, &iteration, value));
+                } else if let Some(value) = word.strip_suffix("elapsed") {
+                    lines.push(Line::new("Elapsed", &name, &iteration, &seconds(value)));
+                }
+            }
+        }
+    }
+    Ok(sorted(lines))
+}
+
+/// `1:02:03.45`, `2:03.45` or `3.45` in seconds, with the six digits that awk prints.
+fn seconds(clock: &str) -> String {
+    let total = clock.split(':').fold(0.0, |total, part| total * 60.0 + leading(part));
+    let six: f64 = format!("{total:.5e}").parse().unwrap_or(total);
+    six.to_string()
+}
+
+/// `sysbench-raw-<clients>-<iteration>`: transactions a second, in brackets behind their number.
+pub(super) fn sysbench(logs: &Logs) -> Result<Vec<Sample>, Error> {
+    let mut lines = Vec::new();
+    for clients in by_number(logs.between("sysbench-raw-", "-1")) {
+        let mut iteration = 0;
+        for number in logs.between(&format!("sysbench-raw-{clients}-"), "") {
+            let text = logs.text(&format!("sysbench-raw-{clients}-{number}"))?;
+            let wanted = |line: &&str| {
+                line.split_once("transactions:").is_some_and(|(_, rest)| rest.contains("per sec"))
+            };
+            for line in text.lines().filter(wanted) {
+                // Perl's split keeps an empty first field where the line begins with white space.
+                let shift = usize::from(line.starts_with([' ', '\t']));
+                let rate = field(line, 3 - shift).replacen('(', "", 1);
+                lines.push(Line::new("txn/sec", &clients, &iteration, &rate));
+                iteration += 1;
+            }
+        }
+    }
+    Ok(unsorted(lines))
 }
 
 /// `<PROTOCOL>-<size>.<number>`: the last field of the last result line; the protocol stands in the file `protocols`.

@@ -207,6 +207,10 @@ fn meaning(family: &str, label: &str) -> Option<Meaning> {
                 (false, _) => meaning("throughput_lost", size, "Mbit/s", Lower, Runs),
             }
         }
+        "kernbench" => {
+            let metric = format!("time_{}", head.to_lowercase());
+            meaning(&metric, tail, "s", Lower, Runs)
+        }
         "unixbench" => meaning("count", "", "loops", Higher, Runs),
         "cyclictest" => match head {
             "AvgLat" | "Avg" => meaning("latency_avg", "", "us", Lower, Parts),
