@@ -104,7 +104,7 @@ pub const PRESETS: &[Preset] = &[
         title: "a virtual machine of few CPUs on a shared host",
         values: &[
             (C::IdleMonitors, 0, E, "mwait is not exposed; halting leaves the guest"),
-            (C::Idle1Exit, 10_000, E, "spec 11.4: HLT exit 2-20 us"),
+            (C::Idle1Exit, 10_000, E, "assumed, not measured: exit from HLT in a guest 2-20 us"),
             (C::Idle1Residency, 1000, E, "halt is used at once"),
             (C::Idle2Residency, 0, E, "no deeper state in use"),
             (C::Idle3Residency, 0, E, "no deeper state in use"),
