@@ -118,6 +118,18 @@ pub fn read_idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, Sysfs
     Ok(states)
 }
 
+/// The size of a CPU's second-level cache, KiB, where sysfs under `root` says so.
+#[must_use]
+pub fn private_cache_kib(root: &Path, cpu: CpuId) -> Option<u64> {
+    let caches = root.join(format!("sys/devices/system/cpu/cpu{}/cache", cpu.index()));
+    (0..8).find_map(|index| {
+        let read = |name: &str| std::fs::read_to_string(caches.join(format!("index{index}/{name}"))).ok();
+        let level = read("level")?;
+        let size = read("size")?;
+        (level.trim() == "2").then(|| size.trim().strip_suffix('K')?.parse().ok())?
+    })
+}
+
 /// Does this machine run under a hypervisor that says so? Known on x86 only, from its CPU flags.
 #[must_use]
 pub fn under_hypervisor() -> bool {

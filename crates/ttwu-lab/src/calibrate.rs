@@ -43,6 +43,10 @@ pub enum Measurement {
     SocketFar,
     /// As [`Measurement::PipeFarMany`], of a unix stream socket.
     SocketFarMany,
+    /// A call on a unix stream socket (mean of write and read) where few messages are queued.
+    SocketFew,
+    /// The same where [`QUEUED_BYTES`] are queued by the same CPU.
+    SocketMany,
     /// A futex wake without sleepers.
     FutexWakeNobody,
     /// A futex wait that returns at once.
@@ -91,12 +95,19 @@ pub enum Measurement {
 pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a message in [`Measurement::PipeFar`] and its kin.
 pub const MESSAGE_BYTES: usize = 100;
+/// Sockets of [`Measurement::SocketMany`].
+pub const QUEUED_SOCKETS: usize = 80;
+/// Messages in each of them, [`MESSAGE_BYTES`] each.
+pub const QUEUED_MESSAGES: usize = 200;
+/// Memory that [`Measurement::SocketMany`] queues: the bytes rounded up by the allocator, and a buffer's own, as the simulator
+/// counts them.
+pub const QUEUED_BYTES: usize = QUEUED_SOCKETS * QUEUED_MESSAGES * (256 + 576);
 /// Messages a visit in [`Measurement::PipeFarMany`] and [`Measurement::SocketFarMany`].
 pub const FAR_MESSAGES: usize = 8;
 
 impl Measurement {
     /// All, in order.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::ClockRead,
         Self::SystemCall,
         Self::PipeByte,
@@ -106,6 +117,8 @@ impl Measurement {
         Self::PipeFarMany,
         Self::SocketFar,
         Self::SocketFarMany,
+        Self::SocketFew,
+        Self::SocketMany,
         Self::FutexWakeNobody,
         Self::FutexWaitNot,
         Self::YieldAlone,
@@ -142,6 +155,8 @@ impl Measurement {
             Self::PipeFarMany => "pipe_far_many",
             Self::SocketFar => "socket_far",
             Self::SocketFarMany => "socket_far_many",
+            Self::SocketFew => "socket_few",
+            Self::SocketMany => "socket_many",
             Self::FutexWakeNobody => "futex_wake_nobody",
             Self::FutexWaitNot => "futex_wait_not",
             Self::YieldAlone => "yield_alone",

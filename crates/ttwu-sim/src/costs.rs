@@ -19,6 +19,7 @@ pub enum Cost {
     PipeFar,
     SocketLines,
     SocketFar,
+    SocketCold,
     Loopback,
     CopyKib,
     FutexWait,
@@ -197,6 +198,14 @@ pub const COSTS: &[CostRow] = &[
         0,
         LUMPED,
         "a socket read of a buffer that another CPU allocated, or write where another CPU frees them",
+    ),
+    estimate(
+        C::SocketCold,
+        "socket_cold_ns",
+        "ns",
+        0,
+        LUMPED,
+        "a socket call on a message out of private caches (refill_kib_max), since more are queued than fit",
     ),
     estimate(
         C::Loopback,

@@ -191,6 +191,50 @@ pub fn stream_calls(
     on_two_cpus((first, measured), (second, far))
 }
 
+/// Calls on streams that hold many messages at once: mean of a write and a read by one thread, ns, a sample a batch, for a
+/// `small` and a `large` round by turns.
+///
+/// # Errors
+/// If the CPU may not be used, or there is no descriptor left.
+pub fn queued_calls(
+    cpu: CpuId,
+    small: StreamRound,
+    large: StreamRound,
+    batches: usize,
+) -> io::Result<(Vec<u64>, Vec<u64>)> {
+    let mut sets = [(small, open(small)?), (large, open(large)?)];
+    super::on_cpu(cpu, move || {
+        let mut samples = [Vec::new(), Vec::new()];
+        // The first batch warms caches and is not kept.
+        for batch in 0..=batches {
+            for (samples, (round, (readers, writers))) in samples.iter_mut().zip(&mut sets) {
+                let mut buffer = vec![0; round.bytes];
+                let calls = (2 * round.streams * round.messages) as u64;
+                // As many calls in both, or short rounds would be measured less well.
+                let rounds = (2 * large.streams * large.messages) as u64 / calls;
+                let began = sys::monotonic_ns();
+                for _ in 0..rounds.max(1) {
+                    for writer in writers.iter_mut() {
+                        for _ in 0..round.messages {
+                            writer.write_all(&buffer)?;
+                        }
+                    }
+                    for reader in readers.iter_mut() {
+                        for _ in 0..round.messages {
+                            reader.read_exact(&mut buffer)?;
+                        }
+                    }
+                }
+                if batch > 0 {
+                    samples.push((sys::monotonic_ns() - began) / (rounds.max(1) * calls));
+                }
+            }
+        }
+        let [small, large] = samples;
+        Ok((small, large))
+    })
+}
+
 /// Wake-ups of tasks on a busy CPU, ns each, a sample a wake-up: by that CPU itself, and by another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BusyWakes {
@@ -370,6 +414,15 @@ mod tests {
         let all = [&wakes.wake_near_ns, &wakes.back_near_ns, &wakes.wake_far_ns, &wakes.back_far_ns];
         // Other threads of these tests may run in between: not every wake-up finds its sleeper asleep.
         assert!(all.iter().all(|samples| samples.len() >= 10), "{wakes:?}");
+    }
+
+    #[test]
+    fn few_and_many_queued_messages_have_a_sample_a_batch() {
+        let small = StreamRound { carrier: Carrier::Socket, streams: 1, messages: 4, bytes: 100 };
+        let large = StreamRound { streams: 4, messages: 20, ..small };
+        let (few, many) = super::queued_calls(CpuId::new(0), small, large, 3).expect("CPU 0 is there");
+        assert_eq!((few.len(), many.len()), (3, 3));
+        assert!(few.iter().chain(&many).all(|&ns| ns > 0), "{few:?} {many:?}");
     }
 
     #[test]

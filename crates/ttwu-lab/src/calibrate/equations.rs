@@ -23,7 +23,7 @@
 //! list. Where the sum of the known costs is more than what was measured, the one solved for is 0, and the rest is taken off
 //! the switch or the idle exit.
 
-use super::{FAR_MESSAGES, Measurement as M, PAGE_BYTES};
+use super::{FAR_MESSAGES, Measurement as M, PAGE_BYTES, QUEUED_BYTES};
 use std::collections::BTreeMap;
 use ttwu_sim::{Basis, Cost as C, Costs};
 
@@ -219,6 +219,12 @@ impl Solver<'_> {
                 self.put(lines, visit, &format!("({name}_far - {name}_far_many) 8 / 7"));
                 self.put(far, one - visit, &format!("{name}_far - {name}_lines_ns"));
             }
+        }
+        if let (Some(few), Some(many)) = (value(M::SocketFew), value(M::SocketMany)) {
+            let outside = 1.0 - (self.get(C::RefillKibMax) * 1024.0 / QUEUED_BYTES as f64).min(0.9);
+            let source =
+                "(socket_many - socket_few) / share of the queued messages that refill_kib_max cannot hold";
+            self.put(C::SocketCold, (many - few) / outside, source);
         }
         if let (Some(near), Some(far)) = (value(M::BusyWakeNear), value(M::BusyWakeFar)) {
             let remote = self.get(C::EnqueueLocal) + far - near;

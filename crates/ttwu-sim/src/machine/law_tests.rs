@@ -42,6 +42,29 @@ fn a_streams_lines_cost_where_another_cpu_used_it_last() {
     }
 }
 
+/// Messages beyond what private caches hold cost their writer and reader; as many as fit cost nothing.
+#[test]
+fn socket_messages_cost_where_more_are_queued_than_caches_hold() {
+    let time = |messages: u64, cold: u64| {
+        let mut builder = Builder::new("queued");
+        let kind = StreamKind::Socket { kind: ttwu_workload::SocketKind::Unix, send_buffer_bytes: 100 << 20 };
+        let socket = builder.object("socket", ObjectKind::Stream(kind));
+        let repeat = |op| Op::Repeat { times: Times::Count(messages), counter: None, body: vec![op] };
+        let write = repeat(Op::Write { to: Slot::Fixed(socket), bytes: 100 });
+        let read = repeat(Op::Read { from: Slot::Fixed(socket), bytes: 100 });
+        let program = builder.program(vec![write, read]);
+        builder.task("both", program, Start::At(0));
+        let mut scenario = with(builder.finish(), TWO_CPUS, "linux-6.12");
+        scenario.costs.set("socket_cold_ns", cold).unwrap();
+        quiet(&scenario).sim_ns
+    };
+    // 832 bytes each, and 1 MiB of private caches: 1260 fit.
+    assert_eq!(time(1200, 1000), time(1200, 0));
+    // Of 12600, those under way when the n-th is written or read are cold in the share 1 - 1260/n: 2 (11340 - 1260 ln 10) us.
+    let dearer = time(12_600, 1000) - time(12_600, 0);
+    assert!((16_500_000..17_200_000).contains(&dearer), "{dearer} ns");
+}
+
 /// A task that another CPU wakes onto a busy one brings that one's queue and its own lines back with it.
 #[test]
 fn a_task_woken_by_another_cpu_costs_its_own_cpu_lines() {

@@ -103,6 +103,8 @@ struct Sim<'s> {
     name_counters: Vec<crate::TaskCounters>,
     pools: Vec<work::Pool>,
     in_flight: Vec<InFlight>,
+    /// By CPU: memory of the socket messages that it wrote and nobody has read yet, bytes.
+    queued_bytes: Vec<u64>,
     free_flights: Vec<u32>,
     /// What balancing keeps; out while a pass is made.
     balance: Option<Box<BalanceState>>,

@@ -180,6 +180,14 @@ impl Stream {
         bytes - left
     }
 
+    /// Memory that a socket's messages take, bytes; a pipe's pages are few and reused.
+    pub(super) const fn memory(&self) -> u64 {
+        match &self.buffer {
+            Buffer::Pipe { .. } => 0,
+            Buffer::Socket { used, .. } => *used as u64,
+        }
+    }
+
     /// On which CPU was written what would be read next? A pipe's bytes have no owner each: its last writer stands for all.
     pub(super) fn next_written_by(&self) -> u16 {
         match &self.buffer {

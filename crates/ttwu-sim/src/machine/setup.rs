@@ -79,6 +79,7 @@ impl<'s> Sim<'s> {
             name_counters: Vec::new(),
             pools: Vec::new(),
             in_flight: Vec::new(),
+            queued_bytes: vec![0; count],
             free_flights: Vec::new(),
             balance: None,
             overloaded_in_pass: false,

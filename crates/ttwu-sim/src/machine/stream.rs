@@ -40,6 +40,14 @@ impl Sim<'_> {
         own + message
     }
 
+    /// What a call pays for a socket's message that is out of the private caches of `cpu`, which wrote it: the share of its
+    /// queued messages that those cannot hold. What another CPU's touch costs is not paid beside it.
+    fn cold_ns(&self, cpu: usize) -> u64 {
+        let cache = self.costs.get(Cost::RefillKibMax) * 1024;
+        let queued = self.queued_bytes[cpu];
+        if queued > cache { self.costs.get(Cost::SocketCold) * (queued - cache) / queued } else { 0 }
+    }
+
     /// Time of one call, with the wait for a pipe's mutex.
     fn call_ns(&mut self, who: Who, end: usize, pipe: Cost, socket: Cost) -> u64 {
         let now = self.now;
@@ -49,11 +57,13 @@ impl Sim<'_> {
         let stream = self.stream(object);
         let other = if end == WRITERS { stream.read_by } else { stream.next_written_by() };
         let used_by = std::mem::replace(&mut stream.used_by, cpu as u16);
-        let (lines, far) = match &stream.buffer {
-            Buffer::Pipe { .. } => (Cost::PipeLines, Cost::PipeFar),
-            Buffer::Socket { .. } => (Cost::SocketLines, Cost::SocketFar),
+        let (lines, far, writer) = match &stream.buffer {
+            Buffer::Pipe { .. } => (Cost::PipeLines, Cost::PipeFar, NEVER),
+            Buffer::Socket { .. } if end == WRITERS => (Cost::SocketLines, Cost::SocketFar, cpu as u16),
+            Buffer::Socket { .. } => (Cost::SocketLines, Cost::SocketFar, other),
         };
-        let copy = self.copy_ns(bytes) + self.lines_ns(cpu, used_by, other, lines, far);
+        let cold = if writer == NEVER { 0 } else { self.cold_ns(usize::from(writer)) };
+        let copy = self.copy_ns(bytes) + self.lines_ns(cpu, used_by, other, lines, far).max(cold);
         let (pipe, socket, loopback) =
             (self.costs.get(pipe), self.costs.get(socket), self.costs.get(Cost::Loopback));
         let stream = self.stream(object);
@@ -83,11 +93,15 @@ impl Sim<'_> {
         let (object, bytes, slept) = (exec.object, exec.bytes, exec.slept);
         let stream = self.stream(object);
         let was_empty = stream.is_empty();
+        let before = stream.memory();
         let put = stream.put(bytes, cpu);
+        let grown = stream.memory() - before;
         let socket = match &stream.buffer {
             Buffer::Pipe { .. } => None,
             Buffer::Socket { kind, .. } => Some(*kind),
         };
+        self.queued_bytes[usize::from(cpu)] += grown;
+        let stream = self.stream(object);
         // The lock is held while a sleeper is still listed in the kernel's sense.
         let listed = !stream.sides[READERS].sleepers.is_empty() || stream.sides[READERS].lock.held;
         let pass_on = slept
@@ -141,7 +155,15 @@ impl Sim<'_> {
         let (object, bytes, slept) = (exec.object, exec.bytes, exec.slept);
         let stream = self.stream(object);
         let was_full = stream.is_full();
+        let (writer, before) = (stream.next_written_by(), stream.memory());
         let got = stream.get(bytes, cpu);
+        let shrunk = before - stream.memory();
+        if writer != NEVER {
+            // DEVIATION: one read may take messages of several writers; they are the first one's here.
+            let queued = &mut self.queued_bytes[usize::from(writer)];
+            *queued = queued.saturating_sub(shrunk);
+        }
+        let stream = self.stream(object);
         if got == 0 {
             let Who::Task(task) = who else { unreachable!("handlers do not read") };
             let exclusive = matches!(stream.buffer, Buffer::Pipe { .. });

@@ -8,12 +8,12 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use ttwu_fair::Policy;
-use ttwu_host::measure::far::{Carrier, StreamRound, busy_wakes, stream_calls};
+use ttwu_host::measure::far::{Carrier, StreamRound, busy_wakes, queued_calls, stream_calls};
 use ttwu_host::measure::{self, Effort};
-use ttwu_host::sysfs::{read_idle_states, read_topology, under_hypervisor};
+use ttwu_host::sysfs::{private_cache_kib, read_idle_states, read_topology, under_hypervisor};
 use ttwu_lab::calibrate::{
-    Calibrated, Calibration, FAR_MESSAGES, MESSAGE_BYTES, Measurement, Observed, PAGE_BYTES, calibrate,
-    simulated_round_trip,
+    Calibrated, Calibration, FAR_MESSAGES, MESSAGE_BYTES, Measurement, Observed, PAGE_BYTES, QUEUED_MESSAGES,
+    QUEUED_SOCKETS, calibrate, simulated_round_trip,
 };
 use ttwu_model::{CpuId, Level, Topology};
 use ttwu_sim::{Cost, Costs};
@@ -44,6 +44,8 @@ const SHORT: Effort = Effort { batches: 101, operations: 2000 };
 const TRIPS: Effort = Effort { batches: 101, operations: 200 };
 /// Batches of calls on streams that another CPU uses too.
 const FAR_CALLS: Effort = Effort { batches: 41, operations: 1600 };
+/// Batches of calls on sockets with many messages queued.
+const QUEUED_BATCHES: usize = 15;
 /// Streams that are walked over: as many as a sender of hackbench has. How many matters little (measured up to 400).
 const STREAMS_WALKED: usize = 20;
 /// Tasks that sleep on a busy CPU.
@@ -71,7 +73,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let preset = if under_hypervisor() { "vm" } else { "skylake-server" };
     let base = Costs::preset(preset).map_err(Failure::input)?;
-    let facts = idle_facts(first).map_err(Failure::input)?;
+    let mut facts = idle_facts(first).map_err(Failure::input)?;
+    if let Some(kib) = private_cache_kib(Path::new("/"), first) {
+        facts.push((Cost::RefillKibMax, kib, "sysfs: the second-level cache".to_owned()));
+    }
     let borrowed: Vec<(Cost, u64, &str)> =
         facts.iter().map(|(cost, value, source)| (*cost, *value, source.as_str())).collect();
     let calibration = calibrate(&observed, &base, &borrowed);
@@ -181,6 +186,15 @@ fn observe(first: CpuId, pairs: &Pairs, observed: &mut Observed) {
         observed.miss(what, pairs.why_none);
     }
     observe_far(first, pairs, observed);
+    let small = StreamRound { carrier: Carrier::Socket, streams: 1, messages: 8, bytes: MESSAGE_BYTES };
+    let large = StreamRound { streams: QUEUED_SOCKETS, messages: QUEUED_MESSAGES, ..small };
+    match queued_calls(first, small, large, QUEUED_BATCHES) {
+        Ok((few, many)) => {
+            observed.put(Measurement::SocketFew, few);
+            observed.put(Measurement::SocketMany, many);
+        }
+        Err(error) => observed.miss(Measurement::SocketMany, error.to_string()),
+    }
 }
 
 /// What it costs that another CPU was there before.
