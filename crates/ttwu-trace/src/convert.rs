@@ -166,26 +166,40 @@ pub fn convert(input: &Path, output: &Path, target: Target) -> Result<ConvertSum
     if target == Target::Parquet {
         return crate::parquet_tables::convert_to_directory(stream, output);
     }
+    // Tables beside the events stay beside them where the format can hold them. What is no `.ttwu` file has none.
+    let keeps = target == Target::Ttwu && input.is_file();
+    let tables = if keeps { crate::side_tables(input).unwrap_or_default() } else { Vec::new() };
     // A pipe or device is written as it comes: a file put in its place would destroy it.
     if std::fs::metadata(output).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         let out = File::options().write(true).open(output).map_err(failed)?;
-        let writer = file_writer(target, out, &stream).map_err(failed)?;
+        let writer = file_writer(target, out, &stream, &tables).map_err(failed)?;
         return pump(stream, writer, output);
     }
     // The file itself, not a link to it, is replaced.
     let place = output.canonicalize().unwrap_or_else(|_| output.to_owned());
     let file = new_file(directory_of(&place)).map_err(failed)?;
-    let writer = file.reopen().and_then(|out| file_writer(target, out, &stream)).map_err(failed)?;
+    let writer = file.reopen().and_then(|out| file_writer(target, out, &stream, &tables)).map_err(failed)?;
     let summary = pump(stream, writer, output)?;
     file.persist(place).map_err(|error| failed(error.error))?;
     Ok(summary)
 }
 
 /// The writer of a format that is one file.
-fn file_writer(target: Target, out: File, stream: &TraceStream) -> io::Result<Box<dyn TraceWriter>> {
+fn file_writer(
+    target: Target,
+    out: File,
+    stream: &TraceStream,
+    tables: &[(String, Vec<u8>)],
+) -> io::Result<Box<dyn TraceWriter>> {
     let out = BufWriter::with_capacity(1 << 20, out);
     Ok(match target {
-        Target::Ttwu => Box::new(crate::TtwuWriter::new(out, stream.meta())?),
+        Target::Ttwu => {
+            let mut writer = crate::TtwuWriter::new(out, stream.meta())?;
+            for (name, content) in tables {
+                writer.side_table(name, content)?;
+            }
+            Box::new(writer)
+        }
         Target::Perfetto => Box::new(crate::PerfettoWriter::new(out, stream.meta())?),
         Target::Chrome => Box::new(crate::ChromeWriter::new(out)?),
         Target::Parquet => unreachable!("a folder of files, not one"),

@@ -56,4 +56,6 @@ pub use stream::{Chunk, TraceStream, read};
 pub use tracepoint::{
     Encoding, Endian, Field, FieldValue, FormatError, Origin, RawRecord, Shape, Symbols, TracepointFormat,
 };
-pub use ttwu::{Bytes, TtwuWriter, put_bytes, put_number, read_side_table, write_ttwu, write_ttwu_with};
+pub use ttwu::{
+    Bytes, TtwuWriter, put_bytes, put_number, read_side_table, side_tables, write_ttwu, write_ttwu_with,
+};

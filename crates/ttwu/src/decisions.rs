@@ -1,7 +1,7 @@
 //! The simulator's decisions as side tables of a `.ttwu` file.
 //!
 //! Tables are called `decisions`, `decisions.1`, … Each begins with a version and the names that its numbers stand for, so
-//! that a file outlives changes of the enums. A row: event and time as differences to the row before, then numbers.
+//! that a file outlives changes of the enums. A row: event (which may go back) and time as differences to the row before, then numbers.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(crate) fn encode(decisions: &[Decision]) -> Vec<(String, Vec<u8>)> {
         let (mut event, mut at) = (0, 0);
         let mut rows = 0;
         for decision in rest {
-            put(&mut table, decision.event - event);
+            put(&mut table, decision.event.wrapping_sub(event));
             put(&mut table, decision.at_ns - at);
             (event, at) = (decision.event, decision.at_ns);
             put_row(&mut table, decision);

@@ -366,5 +366,24 @@ fn a_simulated_trace_has_the_reasons_of_its_placements() {
         "",
         "there is no wake-up 1000000: the trace has",
     );
+    // The same rules are no difference.
+    let own = "linux-6.12 -SIS_UTIL";
+    let same = check(&["explain", trace.path(), "--against", own, "--format", "json"], "", 0, "", "");
+    let same: serde_json::Value = serde_json::from_str(&same).expect("JSON");
+    assert_eq!(same["counterfactual_differs"], 0, "{same:#}");
+    assert!(same["counterfactual_compared"].as_u64() > Some(10), "{same:#}");
+    // A copy keeps the reasons; what cannot hold them says so.
+    let copy = Scratch::new("copy.ttwu");
+    check(&["convert", trace.path(), copy.path()], "", 0, "", "events read");
+    check(&["explain", copy.path()], "", 0, "as the simulator decided", "");
+    let flow = Scratch::new("copy.pftrace");
+    check(&["convert", trace.path(), flow.path()], "", 0, "", "cannot hold the simulator's reasons");
+    check(
+        &["explain", trace.path(), "--kernel", "6.6"],
+        "",
+        2,
+        "",
+        "--against puts its wake-ups to other rules",
+    );
     check(&["explain", trace.path(), "--against", "linux-6.7"], "", 2, "", "the nearest is linux-6.6");
 }

@@ -37,6 +37,8 @@ pub struct Explained {
     pub checks: Vec<Check>,
     /// The values that plain events lack and of which another would give another answer, in words.
     pub hangs_on: Vec<&'static str>,
+    /// Those of which another would give the same answer by another rule or from another target.
+    pub reason_hangs_on: Vec<&'static str>,
     /// Why the kernel may not have run its placement at all, if so.
     pub doubt: Option<&'static str>,
     /// The answer of the other rules.
@@ -85,10 +87,13 @@ impl<'a> Replay<'a> {
             let mut checks = Vec::new();
             let rules = Against { policy: self.policy, machine: self.machine };
             let (answer, ..) = self.ask_as(rules, question, Unknown::None, &mut |check| checks.push(check));
-            let mut hangs_on = BTreeSet::new();
+            let (mut hangs_on, mut reason_hangs_on) = (BTreeSet::new(), BTreeSet::new());
             for unknown in self.unknowns(question) {
-                if self.ask(question, unknown).0.cpu != answer.cpu {
+                let other = self.ask(question, unknown).0;
+                if other.cpu != answer.cpu {
                     hangs_on.insert(unknown.what());
+                } else if (other.rule, other.target) != (answer.rule, answer.target) {
+                    reason_hangs_on.insert(unknown.what());
                 }
             }
             let against =
@@ -104,6 +109,7 @@ impl<'a> Replay<'a> {
                 answer,
                 checks,
                 hangs_on: hangs_on.into_iter().collect(),
+                reason_hangs_on: reason_hangs_on.into_iter().collect(),
                 doubt: aside,
                 against,
             });

@@ -59,7 +59,9 @@ impl Sim<'_> {
         let cpu = self.cpu_of(who);
         self.begin_fork(child, cpu);
         let now = self.now;
+        let announced = self.last_event();
         let exec = self.exec(who);
+        exec.wake.event = announced;
         exec.wake.list.clear();
         exec.wake.list.push(child);
         exec.wake.at = 0;

@@ -96,6 +96,8 @@ pub(super) struct WakeJob {
     pub(super) chosen: u16,
     pub(super) began: u64,
     pub(super) decision: u32,
+    /// Index of the trace's event that announced it.
+    pub(super) event: u64,
     /// What follows.
     pub(super) then: Next,
 }
@@ -167,6 +169,7 @@ impl Exec {
                 chosen: 0,
                 began: 0,
                 decision: NOBODY,
+                event: 0,
                 then: Next::Fetch,
             },
         }

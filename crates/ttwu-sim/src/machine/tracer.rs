@@ -175,6 +175,11 @@ impl Sim<'_> {
         }
     }
 
+    /// Index of the trace's last event; 0 without a trace.
+    pub(super) fn last_event(&self) -> u64 {
+        self.trace.as_ref().map_or(0, Tracer::last_event)
+    }
+
     pub(super) fn trace_waking(&mut self, cpu: usize, task: u32) {
         if self.trace.is_some() {
             let prev_cpu = cpu_id(usize::from(self.tasks[task as usize].cpu));

@@ -159,6 +159,7 @@ impl Sim<'_> {
             self.tasks[task as usize].state = State::Waking;
             self.tasks[task as usize].waking_at = self.now;
             self.trace_waking(this, task);
+            self.exec(who).wake.event = self.last_event();
             self.counters.wakeups += 1;
         }
         let home = self.tasks[task as usize].cpu as usize;
@@ -403,10 +404,9 @@ impl Sim<'_> {
         self.exec(who).wake.chosen = cpu as u16;
         self.exec(who).wake.selected = answer.is_some();
         let prev = CpuId::new(self.tasks[task as usize].cpu);
-        let event = match &self.trace {
-            Some(trace) => trace.last_event(),
-            None => self.decisions_made,
-        };
+        // Not the last event: others may have come since the task was announced.
+        let announced = self.exec(who).wake.event;
+        let event = if self.trace.is_some() { announced } else { self.decisions_made };
         self.decisions_made += 1;
         if let Some(decisions) = &mut self.decisions {
             decisions.push(Decision {

@@ -30,8 +30,8 @@ mod tests;
 mod wire;
 mod writer;
 
-pub use reader::read_side_table;
 pub(crate) use reader::{open, probe};
+pub use reader::{read_side_table, side_tables};
 pub use wire::{Bytes, put as put_number, put_bytes};
 pub use writer::{TtwuWriter, write_ttwu, write_ttwu_with};
 

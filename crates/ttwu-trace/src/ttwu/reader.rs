@@ -50,24 +50,51 @@ pub(crate) fn open(input: Input, source: &mut Source) -> Result<Box<dyn Decoder>
 /// # Errors
 /// When the file cannot be read, is not a `.ttwu` file, or is newer than this reader.
 pub fn read_side_table(path: &Path, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
+    let mut found = None;
+    walk_side_tables(path, &mut |table, content| {
+        if table == name {
+            found = Some(content.to_vec());
+        }
+        found.is_none()
+    })?;
+    Ok(found)
+}
+
+/// All side tables of a `.ttwu` file, name and content, in their order.
+///
+/// # Errors
+/// As [`read_side_table`].
+pub fn side_tables(path: &Path) -> Result<Vec<(String, Vec<u8>)>, ReadError> {
+    let mut tables = Vec::new();
+    walk_side_tables(path, &mut |name, content| {
+        tables.push((name.to_owned(), content.to_vec()));
+        true
+    })?;
+    Ok(tables)
+}
+
+/// Hands side tables out until `each` has enough.
+fn walk_side_tables(path: &Path, each: &mut dyn FnMut(&str, &[u8]) -> bool) -> Result<(), ReadError> {
     let (input, _) = crate::unwrap::unwrap(Input::open(path)?, &mut TraceHealth::default())?;
     check_version(&input)?;
     let mut at = HEADER as u64;
     loop {
         match block::read(&input, at)? {
-            Found::Block(block) if block.kind == Kind::SIDE => {
-                let mut bytes = Bytes::new(&block.raw);
-                if bytes.get_text() == name {
-                    return Ok(Some(bytes.rest().to_vec()));
+            Found::Block(block) => {
+                if block.kind == Kind::SIDE {
+                    let mut bytes = Bytes::new(&block.raw);
+                    let name = bytes.get_text();
+                    if !each(&name, bytes.rest()) {
+                        return Ok(());
+                    }
                 }
                 at = block.end;
             }
-            Found::Block(block) => at = block.end,
             Found::Damage(_) => match block::find_mark(&input, at + 1)? {
                 Some(next) => at = next,
-                None => return Ok(None),
+                None => return Ok(()),
             },
-            Found::Cut | Found::Nothing => return Ok(None),
+            Found::Cut | Found::Nothing => return Ok(()),
         }
     }
 }

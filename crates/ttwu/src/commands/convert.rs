@@ -15,6 +15,12 @@ pub(crate) fn run(args: &args::Convert) -> Outcome {
         ttwu_trace::convert(input_path(&args.input), &args.output, target).map_err(Failure::input)?;
     if !args.quiet {
         super::health::warn(&summary.health);
+        let lost = target != Format::Ttwu
+            && args.input.is_file()
+            && ttwu_trace::side_tables(&args.input).is_ok_and(|tables| !tables.is_empty());
+        if lost {
+            say(&format!("ttwu: note: {target} cannot hold the simulator's reasons: they are left out"));
+        }
     }
     match args.format {
         OutputFormat::Json => print(&format!(

@@ -47,7 +47,7 @@ fn open_trace(path: &Path, args: &args::Conform) -> Result<Opened, Failure> {
     if !probed("sched_waking") || !probed("sched_switch") {
         let found = counts.keys().take(8).copied().collect::<Vec<_>>().join(", ");
         return Err(Failure::input(anyhow!(
-            "{}: expected sched_waking and sched_switch events, found {}",
+            "{}: expected sched_waking and sched_switch events (`ttwu record` takes them), found {}",
             path.display(),
             if found.is_empty() { "none of any kind" } else { &found }
         )));
@@ -107,7 +107,16 @@ fn topology(
     notes: &mut Vec<String>,
 ) -> Result<Topology, Failure> {
     if let Some(wanted) = wanted {
-        return resolve(wanted);
+        let machine = resolve(wanted)?;
+        let recorded = meta.cpus_recorded.and_then(|cpus| usize::try_from(cpus).ok());
+        if let Some(cpus) = recorded.filter(|&cpus| cpus > machine.cpu_bound()) {
+            return Err(Failure::input(anyhow!(
+                "{}: the trace is of {cpus} CPUs, the machine `{wanted}` has {}",
+                path.display(),
+                machine.cpu_bound()
+            )));
+        }
+        return Ok(machine);
     }
     if let Some(text) = &meta.topology_text {
         return Topology::parse(text).map_err(Failure::input);

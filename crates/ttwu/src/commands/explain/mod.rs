@@ -25,7 +25,7 @@ use ttwu_sim::Decision;
 #[command(after_help = "Wake-ups are numbered by their sched_waking events, from 1.\n\n\
 Examples:\n  ttwu explain run.ttwu --wakeup 1284\n  \
 ttwu explain perf.data --kernel 6.12 --machine host --task kworker/3:1 --against linux-6.6\n  \
-ttwu sim rpc -o rpc.ttwu && ttwu explain rpc.ttwu --at 0.25 --against 'linux-6.12 -SIS_UTIL'")]
+ttwu sim rpc -o rpc.ttwu && ttwu explain rpc.ttwu --at 1.25 --against 'linux-6.12 -SIS_UTIL'")]
 pub(crate) struct Explain {
     /// A recording, a folder with decisions, or a simulated trace
     #[arg(value_name = "TRACE")]
@@ -65,7 +65,7 @@ enum Source {
     /// The simulator wrote them down.
     Decided { wake_list: bool, preempt: Option<PreemptReason> },
     /// Rebuilt from events.
-    Rebuilt { hangs_on: Vec<&'static str>, doubt: Option<&'static str> },
+    Rebuilt { hangs_on: Vec<&'static str>, reason_hangs_on: Vec<&'static str>, doubt: Option<&'static str> },
 }
 
 /// One wake-up with its reasons.
@@ -90,7 +90,8 @@ struct Reasons {
     scanned: u32,
     scan: ScanEnd,
     source: Source,
-    against: Option<Placement>,
+    /// What the rebuilt state gives: under the trace's own rules, and under the others.
+    against: Option<(CpuId, Placement)>,
 }
 
 /// What a trace's wake-ups come to, and the reasons of those asked for.
@@ -100,13 +101,17 @@ struct Explanation {
     wakeups: u64,
     /// Those with a placement that has reasons.
     explained: u64,
-    /// The rules agree with what happened (always, where the simulator decided).
+    /// Of them those in which the kernel may not have asked its rules.
+    in_doubt: u64,
+    /// Of the others those in which the rules agree with what happened (always, where the simulator decided).
     agree: u64,
-    /// The answer hangs on nothing that the trace lacks.
+    /// The answer hangs on nothing that the trace lacks, and is not in doubt.
     certain: u64,
     /// Those of them in which the rules agree.
     certain_agree: u64,
-    /// The other policy would have chosen another CPU.
+    /// Put to the other policy: the rebuilt state gives what happened under the trace's own rules.
+    compared: u64,
+    /// Of them those in which the other policy gives another CPU.
     differ: u64,
     rules: BTreeMap<&'static str, u64>,
     shown: Vec<Reasons>,
@@ -134,11 +139,21 @@ pub(crate) fn run(args: &Explain) -> Outcome {
     })?;
     let trace = ttwu_trace::read(file).map_err(Failure::input)?;
     let decided = if file.is_file() { decisions::read(file).map_err(Failure::input)? } else { None };
+    if decided.is_some() && (args.kernel.is_some() || args.machine.is_some()) {
+        return Err(Failure::input(anyhow!(
+            "{} says its policy and machine, and has the reasons of its own decisions; --against puts its wake-ups \
+             to other rules",
+            args.trace.display()
+        )));
+    }
     let against = args.against.as_deref().map(Policy::parse).transpose().map_err(Failure::input)?;
     let explanation = Collector::new(args, &trace, decided.as_deref()).collect(recording, against.as_ref());
     if !args.quiet {
         for note in recording.notes().iter().chain(&opened.notes) {
             say(&format!("ttwu: note: {note}"));
+        }
+        if decided.is_none() && trace.meta().facts.contains_key("policy") {
+            say("ttwu: note: the simulator's reasons are not in the file (converted, or damaged): rebuilt");
         }
         if let Some(why) = nothing(args, &explanation) {
             say(&format!("ttwu: warning: {why}"));
@@ -208,7 +223,8 @@ impl<'a> Collector<'a> {
         match self.decided {
             Some(decisions) => {
                 for decision in decisions {
-                    let against = rebuilt.get(&(decision.event as usize)).and_then(|of| of.against);
+                    let of = rebuilt.get(&(decision.event as usize));
+                    let against = of.and_then(|of| Some((of.answer.cpu, of.against?)));
                     if let Some(reasons) = self.of_decision(decision, against) {
                         self.put(reasons);
                     }
@@ -225,14 +241,14 @@ impl<'a> Collector<'a> {
     }
 
     /// `None` for forks, which no `sched_waking` stands for.
-    fn of_decision(&self, decision: &Decision, against: Option<Placement>) -> Option<Reasons> {
+    fn of_decision(&self, decision: &Decision, against: Option<(CpuId, Placement)>) -> Option<Reasons> {
         let index = usize::try_from(decision.event).ok()?;
         let number = *self.numbers.get(&index)?;
         let event = &self.trace.events()[index];
         let EventKind::Waking { wakee, .. } = event.kind else { return None };
         Some(Reasons {
             number,
-            at_ns: decision.at_ns,
+            at_ns: event.at.as_ns(),
             wakee,
             waker: event.by,
             this: decision.this_cpu,
@@ -262,6 +278,7 @@ impl<'a> Collector<'a> {
             answer,
             checks,
             hangs_on,
+            reason_hangs_on,
             doubt,
             against,
         } = explained;
@@ -280,23 +297,31 @@ impl<'a> Collector<'a> {
             checks,
             scanned: answer.scanned,
             scan: answer.scan,
-            source: Source::Rebuilt { hangs_on, doubt },
-            against,
+            source: Source::Rebuilt { hangs_on, reason_hangs_on, doubt },
+            against: against.map(|other| (answer.cpu, other)),
         }
     }
 
     fn put(&mut self, reasons: Reasons) {
         let explanation = &mut self.explanation;
         explanation.explained += 1;
-        let agrees = reasons.answer == reasons.chosen;
+        let in_doubt = matches!(reasons.source, Source::Rebuilt { doubt: Some(_), .. });
+        explanation.in_doubt += u64::from(in_doubt);
+        let agrees = reasons.answer == reasons.chosen && !in_doubt;
         explanation.agree += u64::from(agrees);
         let certain = match &reasons.source {
             Source::Decided { .. } => true,
-            Source::Rebuilt { hangs_on, doubt } => hangs_on.is_empty() && doubt.is_none(),
+            Source::Rebuilt { hangs_on, doubt, .. } => hangs_on.is_empty() && doubt.is_none(),
         };
         explanation.certain += u64::from(certain);
         explanation.certain_agree += u64::from(certain && agrees);
-        explanation.differ += u64::from(reasons.against.is_some_and(|other| other.cpu != reasons.answer));
+        if let Some((own, other)) = reasons.against
+            && own == reasons.chosen
+            && !in_doubt
+        {
+            explanation.compared += 1;
+            explanation.differ += u64::from(other.cpu != own);
+        }
         *explanation.rules.entry(reasons.rule.map_or("not_placed", Rule::name)).or_default() += 1;
         if !self.wanted(&reasons) {
             return;

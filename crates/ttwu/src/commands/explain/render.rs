@@ -42,15 +42,23 @@ pub(super) fn text(about: &About<'_>, explanation: &Explanation) -> String {
         if about.decided { "as the simulator decided" } else { "rebuilt from the trace's events" }
     );
     if !about.decided {
-        let _ = writeln!(out, "the rules agree in {}", of(explanation.agree, explanation.explained));
-        let certain = of(explanation.certain_agree, explanation.certain);
-        let _ = writeln!(out, "where the answer hangs on nothing that the trace lacks, in {certain}");
+        let asked = explanation.explained - explanation.in_doubt;
+        put_wrapped(&mut out, "", &format!("the rules agree in {}", of(explanation.agree, asked)));
+        let stable = of(explanation.certain_agree, explanation.certain);
+        put_wrapped(
+            &mut out,
+            "",
+            &format!("where no single value that the trace lacks would change the answer, in {stable}"),
+        );
     }
     if let Some(policy) = about.against {
-        let _ = writeln!(
-            out,
-            "{policy} would choose another CPU in {}",
-            of(explanation.differ, explanation.explained)
+        let other = of(explanation.differ, explanation.compared);
+        put_wrapped(
+            &mut out,
+            "",
+            &format!(
+                "{policy} would choose another CPU in {other} of those in which the rebuilt state gives what happened"
+            ),
         );
     }
     let mut rules: Vec<_> = explanation.rules.iter().collect();
@@ -108,24 +116,35 @@ fn one(out: &mut String, about: &About<'_>, reasons: &Reasons) {
                 preempt.map_or("nobody: the CPU was idle, or the run ended first", PreemptReason::meaning),
             );
         }
-        Source::Rebuilt { hangs_on, doubt } => {
+        Source::Rebuilt { hangs_on, reason_hangs_on, doubt } => {
             let hangs = if hangs_on.is_empty() {
-                "nothing that the trace lacks".to_owned()
+                "no single value that the trace lacks".to_owned()
             } else {
                 hangs_on.join("; ")
             };
             line("hangs on", &hangs);
+            if !reason_hangs_on.is_empty() {
+                line("", &format!("(rule or target, not the CPU: {})", reason_hangs_on.join("; ")));
+            }
             if let Some(doubt) = doubt {
                 line("in doubt", doubt);
             }
         }
     }
-    if let (Some(policy), Some(other)) = (about.against, reasons.against) {
-        let same = if other.cpu == *answer { ", the same" } else { "" };
-        line(
-            "else",
-            &format!("{policy}: CPU {}{same}; {}: {}", other.cpu, other.rule.name(), other.rule.meaning()),
-        );
+    if let (Some(policy), Some((own, other))) = (about.against, reasons.against) {
+        let same = if other.cpu == own { ", the same" } else { "" };
+        let rule = format!("{}: {}", other.rule.name(), other.rule.meaning());
+        let text = format!("{policy}: CPU {}{same}; {rule}", other.cpu);
+        if own == *chosen {
+            line("else", &text);
+        } else {
+            line(
+                "else",
+                &format!(
+                    "the rebuilt state gives CPU {own} under the trace's own rules, so not told; {text}"
+                ),
+            );
+        }
     }
 }
 
@@ -179,9 +198,11 @@ pub(super) fn json(about: &About<'_>, explanation: &Explanation) -> Value {
         "source": if about.decided { "decided" } else { "rebuilt" },
         "wakeups_total": explanation.wakeups,
         "explained": explanation.explained,
+        "in_doubt": explanation.in_doubt,
         "agree": explanation.agree,
         "certain": explanation.certain,
         "certain_agree": explanation.certain_agree,
+        "counterfactual_compared": about.against.map(|_| explanation.compared),
         "counterfactual_differs": about.against.map(|_| explanation.differ),
         "rules": explanation.rules,
         "left_out": explanation.left_out,
@@ -195,16 +216,22 @@ fn json_of(about: &About<'_>, reasons: &Reasons) -> Value {
         .iter()
         .map(|check| json!({"site": check.site.name(), "cpu": check.cpu.number(), "idle": check.idle}))
         .collect();
-    let (certain, hangs_on, doubt, wake_list, preempt) = match &reasons.source {
-        Source::Decided { wake_list, preempt } => {
-            (true, Vec::new(), None, Some(*wake_list), preempt.map(PreemptReason::name))
-        }
-        Source::Rebuilt { hangs_on, doubt } => {
-            (hangs_on.is_empty() && doubt.is_none(), hangs_on.clone(), *doubt, None, None)
-        }
+    let (hangs_on, reason_hangs_on, doubt) = match &reasons.source {
+        Source::Decided { .. } => (&Vec::new(), &Vec::new(), None),
+        Source::Rebuilt { hangs_on, reason_hangs_on, doubt } => (hangs_on, reason_hangs_on, *doubt),
     };
-    let counterfactual = reasons.against.map(|other| {
-        json!({"cpu": other.cpu.number(), "rule": other.rule.name(), "target": other.target.number()})
+    let (wake_list, preempt) = match reasons.source {
+        Source::Decided { wake_list, preempt } => (Some(wake_list), preempt.map(PreemptReason::name)),
+        Source::Rebuilt { .. } => (None, None),
+    };
+    let certain = hangs_on.is_empty() && doubt.is_none();
+    let counterfactual = reasons.against.map(|(own, other)| {
+        json!({
+            "cpu": other.cpu.number(),
+            "rule": other.rule.name(),
+            "target": other.target.number(),
+            "own_cpu": own.number(),
+        })
     });
     json!({
         "index": reasons.number,
@@ -223,6 +250,7 @@ fn json_of(about: &About<'_>, reasons: &Reasons) -> Value {
         "scan": reasons.scan.name(),
         "certain": certain,
         "hangs_on": hangs_on,
+        "reason_hangs_on": reason_hangs_on,
         "doubt": doubt,
         "wake_list": wake_list,
         "preempt": preempt,
