@@ -72,7 +72,7 @@ fn files(experiments: &[&'static Experiment], folder: Option<&Path>) -> Outcome 
 /// `ttwu` without a command: the one-screen version.
 pub(crate) fn headlines() -> Outcome {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let effort = Effort { seeds: 4, sensitivity_seeds: 0, threads };
+    let effort = Effort { seeds: 6, sensitivity_seeds: 0, threads };
     let done: Vec<Reproduced> =
         EXPERIMENTS.iter().map(|experiment| experiment.headlines(effort, &|_, _| {})).collect();
     print(&render_headlines(&done))?;
