@@ -237,8 +237,10 @@ pub struct Calibrated {
     pub row: &'static CostRow,
     /// Its value, in the row's unit.
     pub value: u64,
-    /// The 95 % interval; `None` where it was not measured.
+    /// The 95 % interval; `None` where it was not measured or is not determined.
     pub interval: Option<(u64, u64)>,
+    /// It was to be solved for, but what the equation leaves for it is below 0: it keeps the preset's value.
+    pub not_determined: bool,
     /// How far to trust it.
     pub basis: Basis,
     /// The equation, or that it was not measured and why.
@@ -268,19 +270,20 @@ pub fn calibrate(observed: &Observed, base: &Costs, facts: &[(Cost, u64, &str)])
     let known: Vec<Cost> = facts.iter().map(|fact| fact.0).collect();
     let medians: BTreeMap<Measurement, Interval> =
         Measurement::ALL.iter().filter_map(|&what| Some((what, observed.median(what)?))).collect();
-    let solve = |moved: Option<(Measurement, f64)>| {
+    let solve = |moved: Option<(Measurement, f64)>, rejected: Option<&equations::Rejected>| {
         let value = |what: Measurement| match moved {
             Some((which, value)) if which == what => Some(value),
             Some(_) | None => medians.get(&what).map(|interval| interval.estimate),
         };
-        equations::solve(&value, &given, &known)
+        equations::solve(&value, &given, &known, rejected)
     };
-    let solution = solve(None);
+    let solution = solve(None, None);
+    let solved_with = |what: Measurement, end: f64| solve(Some((what, end)), Some(&solution.rejected)).solved;
     let spread = |cost: Cost, value: f64| {
         let (mut below, mut above) = (0.0_f64, 0.0_f64);
         for (&what, interval) in &medians {
             for end in [interval.low, interval.high] {
-                let moved = solve(Some((what, end))).get(&cost).map_or(0.0, |solved| solved.value - value);
+                let moved = solved_with(what, end).get(&cost).map_or(0.0, |solved| solved.value - value);
                 let side = if moved < 0.0 { &mut below } else { &mut above };
                 *side += moved * moved;
             }
@@ -290,32 +293,48 @@ pub fn calibrate(observed: &Observed, base: &Costs, facts: &[(Cost, u64, &str)])
     let mut rows = Vec::new();
     for row in COSTS {
         let fact = facts.iter().find(|fact| fact.0 == row.cost);
-        let calibrated = match (solution.get(&row.cost), fact) {
-            (_, Some(&(_, value, source))) => {
-                Calibrated { row, value, interval: None, basis: Basis::Measured, source: source.to_owned() }
-            }
+        let calibrated = match (solution.solved.get(&row.cost), fact) {
+            (_, Some(&(_, value, source))) => Calibrated {
+                row,
+                value,
+                interval: None,
+                not_determined: false,
+                basis: Basis::Measured,
+                source: source.to_owned(),
+            },
             (Some(solved), None) => {
                 let (low, high) = spread(row.cost, solved.value);
                 let interval = Some((low.floor() as u64, high.ceil() as u64));
                 let value = solved.value.round() as u64;
-                Calibrated { row, value, interval, basis: solved.basis, source: solved.source.clone() }
+                Calibrated {
+                    row,
+                    value,
+                    interval,
+                    not_determined: false,
+                    basis: solved.basis,
+                    source: solved.source.clone(),
+                }
             }
-            (None, None) => Calibrated {
-                row,
-                value: base.get(row.cost),
-                interval: None,
-                basis: base.basis(row.cost),
-                source: format!(
-                    "not measured{}: default of {}",
-                    equations::needs(row.cost)
+            (None, None) => {
+                let equation = solution.not_determined(row.cost);
+                let why = match equation {
+                    Some(equation) => format!("not determined: the remainder of {equation} is below 0"),
+                    None => equations::needs(row.cost)
                         .iter()
                         .find_map(|&what| observed.why_missing(what))
-                        .map_or(String::new(), |why| format!(" ({why})")),
-                    base.preset_name()
-                ),
-            },
+                        .map_or("not measured".to_owned(), |why| format!("not measured ({why})")),
+                };
+                Calibrated {
+                    row,
+                    value: base.get(row.cost),
+                    interval: None,
+                    not_determined: equation.is_some(),
+                    basis: base.basis(row.cost),
+                    source: format!("{why}: default of {}", base.preset_name()),
+                }
+            }
         };
-        if solution.contains_key(&row.cost) && fact.is_none() {
+        if solution.solved.contains_key(&row.cost) && fact.is_none() {
             costs.put(row.cost, calibrated.value, calibrated.basis);
         }
         rows.push(calibrated);

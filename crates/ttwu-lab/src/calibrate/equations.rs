@@ -20,11 +20,12 @@
 //!
 //! A leg is half a round trip. The sleeper on the same CPU has read in vain before it slept, so it reads twice; on another CPU
 //! the first read and the sleep happen while the other side runs. From v5.19 an idle CPU gets its wake-ups over the wake
-//! list. Where the sum of the known costs is more than what was measured, the one solved for is 0, and the rest is taken off
-//! the switch or the idle exit.
+//! list. Where the sum of the known costs is more than what was measured, the one solved for is not determined: a remainder
+//! below 0 is no cost, and 0 in its place would be no measurement either. It keeps the preset's value. Of a wake-up's
+//! delivery and the idle exit, of which a round trip has the sum, the idle exit takes what the preset's delivery leaves.
 
 use super::{FAR_MESSAGES, Measurement as M, PAGE_BYTES, QUEUED_BYTES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use ttwu_sim::{Basis, Cost as C, Costs};
 
 /// The equations in words, for users.
@@ -40,6 +41,12 @@ timer's lateness = idle exit + irq_entry + timer_handler + wake_base + enqueue_l
 /// Lines of a remote run queue beyond a local one's: 400 ns at 50-70 ns a line in the rows' sources.
 const QUEUE_LINES: f64 = 6.0;
 
+/// The remainder of an equation that is known to be below 0, but not by how much.
+const BELOW: f64 = -1.0;
+
+/// Ends the source of each cost of [`Solver::split`].
+const SHARED: &str = ", shared out as in the preset";
+
 /// A cost as solved.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Solved {
@@ -48,22 +55,58 @@ pub(super) struct Solved {
     pub(super) source: String,
 }
 
+/// Equations, by cost and source, of which the remainder is below 0.
+pub(super) type Rejected = BTreeSet<(C, String)>;
+
+/// What follows from measurements.
+pub(super) struct Solution {
+    pub(super) solved: BTreeMap<C, Solved>,
+    /// The equations that determine nothing. A cost may be solved by another one.
+    pub(super) rejected: Rejected,
+}
+
+impl Solution {
+    /// The equation that would have determined a cost that none determines.
+    pub(super) fn not_determined(&self, cost: C) -> Option<&str> {
+        let found = self.rejected.iter().find(|(rejected, _)| *rejected == cost);
+        let (_, source) = found.filter(|_| !self.solved.contains_key(&cost))?;
+        // Nothing is shared out.
+        Some(source.strip_suffix(SHARED).unwrap_or(source))
+    }
+}
+
 struct Solver<'a> {
     value: &'a dyn Fn(M) -> Option<f64>,
     base: &'a Costs,
     known: &'a [C],
     solved: BTreeMap<C, Solved>,
+    rejected: Rejected,
+    /// Which equations determine nothing has been found before: the others do, with 0 as the least value.
+    settled: bool,
 }
 
-/// Solves for all that the measurements determine.
-pub(super) fn solve(value: &dyn Fn(M) -> Option<f64>, base: &Costs, known: &[C]) -> BTreeMap<C, Solved> {
-    let mut solver = Solver { value, base, known, solved: BTreeMap::new() };
+/// Solves for all that the measurements determine. With `rejected`, those equations and no others are left out, so that
+/// moving a measurement within its interval does not change by which equations costs are solved.
+pub(super) fn solve(
+    value: &dyn Fn(M) -> Option<f64>,
+    base: &Costs,
+    known: &[C],
+    rejected: Option<&Rejected>,
+) -> Solution {
+    let mut solver = Solver {
+        value,
+        base,
+        known,
+        solved: BTreeMap::new(),
+        rejected: rejected.cloned().unwrap_or_default(),
+        settled: rejected.is_some(),
+    };
     solver.calls();
     solver.same_cpu();
     solver.lines();
     solver.far();
     solver.other_cpu();
-    solver.solved
+    Solution { solved: solver.solved, rejected: solver.rejected }
 }
 
 /// The measurements that machines may lack, by the costs that wait for them.
@@ -109,10 +152,20 @@ impl Solver<'_> {
     }
 
     fn put_as(&mut self, cost: C, value: f64, basis: Basis, source: &str) {
-        if !self.known.contains(&cost) {
+        if self.known.contains(&cost) {
+            return;
+        }
+        let equation = (cost, source.to_owned());
+        if value < 0.0 && !self.settled {
+            self.rejected.insert(equation);
+        } else if !self.rejected.contains(&equation) {
             let value = value.max(0.0);
             self.solved.insert(cost, Solved { value, basis, source: source.to_owned() });
         }
+    }
+
+    fn is_rejected(&self, cost: C) -> bool {
+        self.rejected.iter().any(|(rejected, _)| *rejected == cost)
     }
 
     /// Costs of which only the sum is known, in the preset's proportion.
@@ -120,7 +173,8 @@ impl Solver<'_> {
         let whole: f64 = costs.iter().map(|&cost| self.preset(cost)).sum();
         for &cost in costs {
             let share = if whole > 0.0 { self.preset(cost) / whole } else { 1.0 / costs.len() as f64 };
-            self.put(cost, sum.max(0.0) * share, source);
+            // A cost that has no part in the preset is not determined either where the sum is below 0.
+            self.put(cost, if sum < 0.0 { sum } else { sum * share }, &format!("{source}{SHARED}"));
         }
     }
 
@@ -132,22 +186,14 @@ impl Solver<'_> {
         }
         let call = self.get(C::Syscall);
         if let Some(pipe) = value(M::PipeByte) {
-            self.split(
-                &[C::PipeWrite, C::PipeRead],
-                pipe - 2.0 * call,
-                "pipe_byte - 2 syscall_ns, shared out as in the preset",
-            );
+            self.split(&[C::PipeWrite, C::PipeRead], pipe - 2.0 * call, "pipe_byte - 2 syscall_ns");
             if let Some(page) = value(M::PipePage) {
                 let kib = PAGE_BYTES as f64 / 1024.0;
                 self.put(C::CopyKib, (page - pipe) / (2.0 * kib), "(pipe_page - pipe_byte) / 8 KiB");
             }
         }
         if let Some(socket) = value(M::SocketByte) {
-            self.split(
-                &[C::SocketWrite, C::SocketRead],
-                socket - 2.0 * call,
-                "socket_byte - 2 syscall_ns, shared out as in the preset",
-            );
+            self.split(&[C::SocketWrite, C::SocketRead], socket - 2.0 * call, "socket_byte - 2 syscall_ns");
         }
         if let Some(wake) = value(M::FutexWakeNobody) {
             self.put(C::FutexWake, wake - call, "futex_wake_nobody - syscall_ns");
@@ -162,11 +208,7 @@ impl Solver<'_> {
         let value = self.value;
         let call = self.get(C::Syscall);
         if let Some(alone) = value(M::YieldAlone) {
-            self.split(
-                &[C::Yield, C::Schedule],
-                alone - call,
-                "yield_alone - syscall_ns, shared out as in the preset",
-            );
+            self.split(&[C::Yield, C::Schedule], alone - call, "yield_alone - syscall_ns");
             if let Some(switch) = value(M::YieldSwitch) {
                 self.put(C::SwitchSame, switch - alone, "yield_switch - yield_alone");
             }
@@ -176,16 +218,11 @@ impl Solver<'_> {
             + self.get(C::PipeWrite)
             + 2.0 * self.get(C::PipeRead)
             + self.sum(&[C::Schedule, C::SwitchSame]);
-        let left = round / 2.0 - before;
         self.split(
             &[C::WakeBase, C::EnqueueLocal, C::Block],
-            left,
-            "pipe_same_cpu / 2 - all else of a leg on one CPU, shared out as in the preset",
+            round / 2.0 - before,
+            "pipe_same_cpu / 2 - all else of a leg on one CPU",
         );
-        if left < 0.0 {
-            let switch = self.get(C::SwitchSame) + left;
-            self.put(C::SwitchSame, switch, "pipe_same_cpu / 2 - all else of a leg, where waking is 0");
-        }
         if let Some(processes) = value(M::PipeProcesses) {
             let other = self.get(C::SwitchSame) + (processes - round) / 2.0;
             self.put(C::SwitchOther, other, "switch_same_ns + (pipe_processes - pipe_same_cpu) / 2");
@@ -215,9 +252,13 @@ impl Solver<'_> {
         for (one, many, lines, far, name) in streams {
             if let (Some(one), Some(many)) = (value(one), value(many)) {
                 let messages = FAR_MESSAGES as f64;
-                let visit = ((one - many) * messages / (messages - 1.0)).clamp(0.0, one);
-                self.put(lines, visit, &format!("({name}_far - {name}_far_many) 8 / 7"));
-                self.put(far, one - visit, &format!("{name}_far - {name}_lines_ns"));
+                let visit = (one - many) * messages / (messages - 1.0);
+                let lines_source = format!("({name}_far - {name}_far_many) 8 / 7");
+                let far_source = format!("{name}_far - {name}_lines_ns");
+                // Samples of these differences end at 0, so that a median of 0 stands for any value below it too.
+                let nothing = one <= 0.0;
+                self.put(lines, if nothing { BELOW } else { visit }, &lines_source);
+                self.put(far, if nothing { BELOW } else { one - self.get(lines) }, &far_source);
             }
         }
         if let (Some(few), Some(many)) = (value(M::SocketFew), value(M::SocketMany)) {
@@ -267,11 +308,12 @@ impl Solver<'_> {
                 let rest = sends + interrupted + self.get(C::IpiSend);
                 let left = round / 2.0 - rest - self.get(C::Idle1Exit);
                 self.put(C::IpiDelivery, left, "pipe_other_cpu / 2 - all else of a leg to an idle CPU");
-                if left < 0.0 {
-                    self.put(
+                if self.is_rejected(C::IpiDelivery) {
+                    self.put_as(
                         C::Idle1Exit,
-                        round / 2.0 - rest,
-                        "pipe_other_cpu / 2 - all else of a leg, where delivery is 0: less than timer_late shows",
+                        round / 2.0 - rest - self.preset(C::IpiDelivery),
+                        Basis::Estimate,
+                        "pipe_other_cpu / 2 - all else of a leg, with the preset's ipi_delivery_ns: less than timer_late shows",
                     );
                 }
             }

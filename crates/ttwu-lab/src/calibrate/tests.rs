@@ -233,16 +233,77 @@ fn facts_are_taken_and_not_solved_for() {
     assert_eq!(calibration.costs.get(Cost::IpiDelivery), 2900);
 }
 
-/// Less than the sum of the known parts: never a negative cost.
+fn row(calibration: &Calibration, cost: Cost) -> &Calibrated {
+    calibration.rows.iter().find(|row| row.row.cost == cost).expect("a row")
+}
+
+/// Less than the sum of the known parts: neither a negative cost nor a measured 0.
 #[test]
-fn an_impossible_round_trip_gives_no_negative_cost() {
+fn a_remainder_below_0_determines_nothing() {
+    let truth = made_up();
+    let base = Costs::preset("vm").expect("there is one");
+    let mut observed = observed(&truth);
+    let mut change = |what: Measurement, ns: u64| {
+        observed.samples.remove(&what);
+        observed.put(what, vec![ns; 9]);
+    };
+    change(Measurement::PipeSameCpu, 3000);
+    // Dearer than a page.
+    change(Measurement::PipePage, 100);
+    // A waker of the same CPU waits longer than one of another.
+    change(Measurement::FutexWakeSameCpu, 90_000);
+    let calibration = calibrate(&observed, &base, &[]);
+    for (cost, equation) in [
+        (Cost::Block, "pipe_same_cpu / 2 - all else of a leg on one CPU"),
+        (Cost::WakeBase, "pipe_same_cpu / 2 - all else of a leg on one CPU"),
+        (Cost::EnqueueLocal, "pipe_same_cpu / 2 - all else of a leg on one CPU"),
+        (Cost::CopyKib, "(pipe_page - pipe_byte) / 8 KiB"),
+        (Cost::IpiSend, "futex_wake_other_cpu - futex_wake_same_cpu + enqueue_local_ns - list_push_ns"),
+    ] {
+        let row = row(&calibration, cost);
+        assert_eq!((row.value, row.interval, row.not_determined), (base.get(cost), None, true), "{cost:?}");
+        let want = format!("not determined: the remainder of {equation} is below 0: default of vm");
+        assert_eq!(row.source, want);
+        assert_eq!(row.basis, base.basis(cost));
+        assert_eq!(calibration.costs.get(cost), base.get(cost));
+        assert!(!calibration.costs.changed().contains(&cost), "{cost:?}");
+    }
+    // What was measured by itself stays.
+    assert_eq!(row(&calibration, Cost::SwitchSame).value, truth.get(Cost::SwitchSame));
+}
+
+/// A round trip has the sum of delivery and idle exit: where a timer's lateness leaves nothing for delivery, that is the
+/// preset's, and the idle exit what it leaves.
+#[test]
+fn the_idle_exit_takes_what_the_presets_delivery_leaves() {
+    let truth = made_up();
+    let base = Costs::preset("vm").expect("there is one");
+    let sum = truth.get(Cost::IpiDelivery) + truth.get(Cost::Idle1Exit);
+    let mut observed = observed(&truth);
+    let late = observed.median(Measurement::TimerLate).expect("measured").estimate as u64;
+    observed.samples.remove(&Measurement::TimerLate);
+    observed.put(Measurement::TimerLate, vec![late + 5000; 9]);
+    let calibration = calibrate(&observed, &base, &[]);
+    let delivery = row(&calibration, Cost::IpiDelivery);
+    assert_eq!((delivery.value, delivery.not_determined), (base.get(Cost::IpiDelivery), true));
+    let exit = row(&calibration, Cost::Idle1Exit);
+    assert!(
+        (delivery.value + exit.value).abs_diff(sum) <= 1,
+        "{} + {}, not {sum}",
+        delivery.value,
+        exit.value
+    );
+    assert_eq!((exit.interval, exit.basis), (Some((exit.value, exit.value)), Basis::Estimate));
+}
+
+/// An end of an interval that would leave less than nothing ends at 0; it does not put the preset in.
+#[test]
+fn an_interval_ends_at_0() {
     let mut observed = observed(&made_up());
-    observed.samples.remove(&Measurement::PipeSameCpu);
-    observed.samples.remove(&Measurement::PipeOtherCpu);
-    observed.put(Measurement::PipeSameCpu, vec![3000; 9]);
-    observed.put(Measurement::PipeOtherCpu, vec![12_000; 9]);
+    observed.samples.remove(&Measurement::FutexWakeNobody);
+    // syscall_ns is 101.
+    observed.put(Measurement::FutexWakeNobody, vec![20, 30, 40, 100, 111, 112, 113, 114, 115]);
     let calibration = calibrate(&observed, &Costs::preset("vm").expect("there is one"), &[]);
-    assert_eq!(calibration.costs.get(Cost::Block), 0);
-    assert_eq!(calibration.costs.get(Cost::IpiDelivery), 0);
-    assert!(calibration.costs.get(Cost::Idle1Exit) < 7100);
+    let wake = row(&calibration, Cost::FutexWake);
+    assert_eq!((wake.value, wake.interval), (10, Some((0, 13))));
 }
