@@ -205,17 +205,23 @@ impl Spool {
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             return Err(io::Error::other("another recording is writing it"));
         }
-        file.set_len(0)?;
         // The file itself, not a link to it: it will be replaced.
         let path = path.canonicalize()?;
+        file.set_len(0)?;
         let mut spool = Self { file, path, layout, whole: 0, events_at: None };
         let mut magic = b"PERFILE2".to_vec();
         if cfg!(target_endian = "big") {
             magic.reverse();
         }
         magic.extend_from_slice(&16_u64.to_ne_bytes());
-        spool.append(&mut [IoSlice::new(&magic)])?;
-        Ok(spool)
+        match spool.append(&mut [IoSlice::new(&magic)]) {
+            Ok(()) => Ok(spool),
+            Err(error) => {
+                // No room for anything: an empty file is no recording.
+                let _ = std::fs::remove_file(&spool.path);
+                Err(error)
+            }
+        }
     }
 
     /// Where it is.

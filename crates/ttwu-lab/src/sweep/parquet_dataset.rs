@@ -34,7 +34,10 @@ pub(super) fn write(
     let path = folder.join(format!("{aside}.parquet"));
     let done = rows(folder, &aside, setups, results)
         .and_then(|()| fs::rename(&path, folder.join("results.parquet")));
-    done.map_err(|source| SweepError::Io { path, source })
+    done.map_err(|source| {
+        let _ = fs::remove_file(&path);
+        SweepError::Io { path, source }
+    })
 }
 
 fn rows(

@@ -132,5 +132,9 @@ fn metrics(value: &Value) -> Option<Vec<Metric>> {
 fn replace(path: &Path, text: &str) -> Result<(), SweepError> {
     let aside = path.with_extension(format!("{}.tmp", std::process::id()));
     let done = fs::write(&aside, text).and_then(|()| fs::rename(&aside, path));
-    done.map_err(|source| SweepError::Io { path: path.to_owned(), source })
+    done.map_err(|source| {
+        // What has no room is not left there half.
+        let _ = fs::remove_file(&aside);
+        SweepError::Io { path: path.to_owned(), source }
+    })
 }
