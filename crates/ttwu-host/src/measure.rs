@@ -15,8 +15,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
-use ttwu_model::CpuId;
+use ttwu_model::{CpuId, CpuSet};
 
+use crate::record::tasks::cpu_set;
 use crate::sys;
 
 /// How much to measure.
@@ -70,10 +71,17 @@ fn on_two_cpus<T: Send, U: Send>(
     })
 }
 
-/// May this process be bound to `cpu`? Not to one that is offline or outside of its cpuset.
+/// May this process be bound to `cpu`? Not to one that is offline or outside of its cpuset, and not to one outside of the
+/// calling thread's affinity mask: the kernel would allow that, but who set the mask (`taskset`) would not.
 #[must_use]
 pub fn may_use(cpu: CpuId) -> bool {
-    on_cpu(cpu, || Ok(())).is_ok()
+    affinity().is_none_or(|mask| mask.contains(cpu)) && on_cpu(cpu, || Ok(())).is_ok()
+}
+
+/// The CPUs of the calling thread's affinity mask; `None` where the kernel does not tell.
+#[must_use]
+pub fn affinity() -> Option<CpuSet> {
+    sys::affinity_mask(0).ok().map(|mask| cpu_set(&mask))
 }
 
 /// A short system call (`getppid`), ns.
@@ -408,9 +416,9 @@ pub fn cache_line(first: CpuId, second: CpuId, effort: Effort) -> io::Result<Vec
 #[cfg(test)]
 mod tests {
     use super::{
-        Effort, cache_line, clock_read, futex_wait_not, futex_wake, futex_wake_nobody, pipe_alone,
-        pipe_round_trip, pipe_round_trip_processes, socket_alone, system_call, timer_wakeup, yield_alone,
-        yield_switch,
+        Effort, cache_line, clock_read, futex_wait_not, futex_wake, futex_wake_nobody, may_use, on_cpu,
+        pipe_alone, pipe_round_trip, pipe_round_trip_processes, socket_alone, system_call, timer_wakeup,
+        yield_alone, yield_switch,
     };
     use ttwu_model::CpuId;
 
@@ -432,6 +440,17 @@ mod tests {
         assert_eq!(yield_switch(cpu, FEW).expect("CPU 0 is there").len(), 3);
         let processes = median(pipe_round_trip_processes(cpu, FEW).expect("CPU 0 is there"));
         assert!(processes > 2 * call, "between processes {processes} ns, call {call} ns");
+    }
+
+    /// A mask that `taskset` set is kept: binding a thread to another CPU would leave it.
+    #[test]
+    fn cpus_outside_of_the_affinity_mask_are_not_used() {
+        let cpu = CpuId::new(0);
+        assert!(may_use(cpu), "CPU 0 is there");
+        let others = (1..8).map(CpuId::new);
+        let used =
+            on_cpu(cpu, || Ok((may_use(cpu), others.filter(|&other| may_use(other)).collect::<Vec<_>>())));
+        assert_eq!(used.expect("CPU 0 is there"), (true, Vec::new()));
     }
 
     /// Clock reads need no system call on ordinary machines, so only calls are compared with anything.

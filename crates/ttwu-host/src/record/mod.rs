@@ -26,7 +26,7 @@ mod perf_event;
 mod ring;
 mod spool;
 mod stop;
-mod tasks;
+pub(crate) mod tasks;
 mod tracefs;
 
 pub use error::RecordError;

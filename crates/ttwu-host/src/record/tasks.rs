@@ -116,7 +116,7 @@ pub(crate) fn restricted(threads: &[Thread], online: &CpuSet) -> String {
 }
 
 /// A kernel bit mask (native longs) as a set.
-fn cpu_set(mask: &[u8]) -> CpuSet {
+pub(crate) fn cpu_set(mask: &[u8]) -> CpuSet {
     const WORD: usize = size_of::<libc::c_ulong>();
     let mut set = CpuSet::new();
     for (index, word) in mask.chunks_exact(WORD).enumerate() {
