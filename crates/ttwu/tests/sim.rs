@@ -308,6 +308,11 @@ fn a_pipe_that_nobody_reads_can_be_interrupted() {
 #[test]
 fn names_of_the_wrong_kind_get_a_hint() {
     for (args, says) in [
+        (
+            &["sim", "hackbench:groups=1,pipe,threads"][..],
+            "is a workload, and a scenario is expected; its workload is changed by `--set workload=hackbench:groups=1,pipe,threads`\n",
+        ),
+        (&["sim", "hackbenc:groups=1"][..], "no file and no example is called"),
         (&["sim", "--set", "loops=5"][..], "a workload's own options belong to its line"),
         (
             &["sim", "--set", "policy=linux-6.13.7"][..],

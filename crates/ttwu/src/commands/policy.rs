@@ -52,7 +52,8 @@ fn describe(policy: &Policy) -> String {
     for row in FEATURES.iter().filter(|row| row.exists_in(policy.kernel())) {
         entry(&mut out, row.name, on(policy, row), row.doc);
         if let Some(why) = row.refused {
-            let _ = writeln!(out, "{:25}{:9}(cannot be changed: {why})", "", "");
+            let _ = write!(out, "{:34}", "");
+            wrapped(&mut out, 34, &format!("(cannot be changed: {why})"));
         }
     }
     out.push_str("\nvariants\n");
@@ -72,7 +73,11 @@ fn entry(out: &mut String, name: &str, value: &str, doc: &str) {
     let _ = write!(out, "  {name:23}");
     let value_width = if value.len() <= 8 { 9 } else { value.len() + 1 };
     let _ = write!(out, "{value:value_width$}");
-    let indent = 25 + value_width;
+    wrapped(out, 25 + value_width, doc);
+}
+
+/// The words in lines of at most 80 columns, each after `indent` columns; the first line's are there.
+fn wrapped(out: &mut String, indent: usize, doc: &str) {
     let mut column = indent;
     let mut first = true;
     for word in doc.split_whitespace() {
@@ -125,10 +130,14 @@ fn difference(old: &Policy, new: &Policy) -> String {
         out.push_str("\nno setting differs\n");
     }
     for (name, before, after, doc) in rows {
-        let _ = writeln!(out, "\n  {name}: {before} -> {after}\n    {doc}");
+        let _ = writeln!(out, "\n  {name}: {before} -> {after}");
+        out.push_str("    ");
+        wrapped(&mut out, 4, &doc);
     }
     if old.kernel() != new.kernel() {
-        out.push_str("\nThe generations also differ in rules that have no switch; FIDELITY.md lists them.\n");
+        out.push('\n');
+        let rules = "The generations also differ in rules that have no switch; FIDELITY.md lists them.";
+        wrapped(&mut out, 0, rules);
     }
     out
 }

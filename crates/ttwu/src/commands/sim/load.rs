@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use ttwu_model::Topology;
 use ttwu_sim::Surroundings;
-use ttwu_workload::nearest_name;
+use ttwu_workload::{MachineInfo, Workload, nearest_name};
 
 /// A scenario is a page; what is larger is the wrong file.
 const BYTES_MAX: u64 = 16 << 20;
@@ -60,6 +60,11 @@ pub(super) fn open(what: &str) -> Result<ScenarioSource, Failure> {
         return Ok(ScenarioSource { name: what.to_owned(), text, surroundings: Around::Folder(folder) });
     }
     let Some(text) = shipped::file(&format!("{what}.toml")) else {
+        if is_workload(what) {
+            return Err(Failure::input(anyhow!(
+                "`{what}` is a workload, and a scenario is expected; its workload is changed by `--set workload={what}`"
+            )));
+        }
         let hint = nearest_name(what, shipped::names());
         return Err(Failure::input(anyhow!(
             "no file and no example is called `{what}`{hint}; `ttwu sim --list` lists the examples"
@@ -67,6 +72,13 @@ pub(super) fn open(what: &str) -> Result<ScenarioSource, Failure> {
     };
     let name = format!("example {what}");
     Ok(ScenarioSource { name, text: text.to_owned(), surroundings: Around::Shipped })
+}
+
+/// Does it begin as a workload does? With whatever options: the message about those comes when it stands where it belongs.
+fn is_workload(what: &str) -> bool {
+    let name = what.split_once(':').map_or(what, |(name, _)| name);
+    Workload::parse(name, &MachineInfo { cpus: 1 }).is_ok()
+        || (name != what && shipped::names().any(|known| known == name))
 }
 
 fn read(source: impl Read, name: &str) -> Result<String, Failure> {
