@@ -10,6 +10,7 @@ mod commands;
 mod decisions;
 mod exit;
 mod output;
+mod place;
 
 use std::process::ExitCode;
 

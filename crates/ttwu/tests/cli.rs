@@ -197,6 +197,160 @@ fn standard_output_and_error_may_be_full() {
     assert_eq!(code(&[], Stdio::null(), full().into()), Some(0));
 }
 
+/// As on a full disk: no file may have a byte. Standard output is a pipe, which the limit does not mean.
+fn ttwu_without_room(before: &str, args: &[&str]) -> Output {
+    let line = format!("trap '' XFSZ; ulimit -f 0; exec {before} \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_ttwu")]).args(args);
+    command.stdin(Stdio::null()).output().expect("runs")
+}
+
+/// A folder of its own, gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ttwu-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir(&path).expect("temporary folder");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// All that is in it, folders below too.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.0.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() { folders.push(path) } else { found.push(path) }
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_full_disk_costs_the_file_and_not_the_printed_result() {
+    let folder = Folder::new("full");
+    let (page, run, chrome) = (folder.file("page.html"), folder.file("run.ttwu"), folder.file("run.json"));
+    let pipe = ["sim", "-q", "pipe", "--set", "workload=pipe:loop=10", "-o"];
+    let report = sample();
+    for (args, out, prints) in [
+        (&["report", &report, "--html"][..], &page, "wake-ups"),
+        (&pipe, &run, "ops/sec"),
+        (&pipe, &chrome, "ops/sec"),
+    ] {
+        let args = [args, &[out.as_str()]].concat();
+        let output = ttwu_without_room("", &args);
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stdout.contains(prints), "{args:?}: {stdout}");
+        assert!(stderr.contains("cannot write") && stderr.contains("too large"), "{args:?}: {stderr}");
+        assert_eq!(folder.files(), Vec::<PathBuf>::new(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_left_without_empty_files() {
+    let folder = Folder::new("full-rest");
+    let recording = folder.file("run.ttwu");
+    let output = ttwu_without_room("", &["record", "-q", "-o", &recording, "--", "true"]);
+    // 3: this machine does not allow recordings at all.
+    assert!(matches!(output.status.code(), Some(2 | 3)), "{output:?}");
+    assert_eq!(folder.files(), Vec::<PathBuf>::new(), "{output:?}");
+
+    let plan = folder.file("plan.toml");
+    let text =
+        "machines = [\"uma-8\"]\npolicies = [\"linux-6.12\"]\nworkloads = [\"pipe:loop=10\"]\nseeds = 1\n";
+    std::fs::write(&plan, text).expect("a file");
+    let output = ttwu_without_room("", &["sweep", "-q", &plan]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("too large"), "{output:?}");
+    assert_eq!(folder.files(), [PathBuf::from(plan)], "{output:?}");
+}
+
+#[test]
+fn a_calibration_tries_the_place_before_it_measures() {
+    let output = ttwu(&["calibrate", "-o", "/nonexistent/host.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "ttwu: cannot write /nonexistent/host.toml: entity not found\n"
+    );
+}
+
+/// One CPU in the mask, and no room for the file.
+#[test]
+fn a_calibration_keeps_to_its_mask_and_prints_what_it_cannot_write() {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("Linux");
+    let first: String = list.trim().chars().take_while(char::is_ascii_digit).collect();
+    let folder = Folder::new("calibrate");
+    let file = folder.file("host.toml");
+    let output = ttwu_without_room(
+        &format!("taskset -c {first}"),
+        &["calibrate", "-q", "--rounds", "1", "--format", "json", "-o", &file],
+    );
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains(&format!("cannot write {file}: ")), "{stderr}");
+    assert_eq!(folder.files(), Vec::<PathBuf>::new());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(json["measured"]["system_call"]["samples"].as_u64() >= Some(6), "{json:#}");
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        for what in ["pipe_other_cpu", "line", "busy_wake_far", "socket_far"] {
+            let missing = &json["measured"][what]["missing"];
+            assert_eq!(missing, "no such pair of CPUs in the affinity mask", "{what}");
+        }
+    }
+}
+
+#[test]
+fn standard_output_is_no_place_for_a_file() {
+    for path in ["-", "/dev/stdout", "/proc/self/fd/1"] {
+        for args in [
+            &["sim", "rpc", "-o", path][..],
+            &["report", "sample", "--html", path],
+            &["calibrate", "-o", path],
+        ] {
+            let says = format!("cannot write {path}: standard output has the printed result");
+            assert_eq!(check(args, 2, "", &says), "");
+        }
+    }
+    check(&["record", "-o", "-", "--", "true"], 2, "", "cannot write -: ");
+    assert!(!std::path::Path::new("-").exists());
+    // By its own name.
+    let both = Scratch::new("both.ttwu", b"");
+    let out = std::fs::File::options().write(true).open(&both.0).expect("opens");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ttwu"));
+    command.args(["sim", "pipe", "-o", both.path()]).stdout(out).stderr(Stdio::null());
+    assert_eq!(command.status().expect("runs").code(), Some(2));
+}
+
+#[test]
+fn policies_and_their_differences_fit_80_columns() {
+    for args in [
+        &["policy", "linux-6.1", "linux-6.12"][..],
+        &["policy", "linux-6.6", "linux-7.2"],
+        &["policy", "linux-6.12"],
+    ] {
+        for line in check(args, 0, "", "").lines() {
+            assert!(line.chars().count() <= 80, "more than 80 columns: {line}");
+        }
+    }
+}
+
 #[test]
 fn names_may_be_abbreviated() {
     check(&["topo", "uma-8"], 0, "8 CPUs", "");

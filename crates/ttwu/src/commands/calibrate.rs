@@ -2,7 +2,8 @@
 
 use crate::exit::{Done, Failure, Outcome};
 use crate::output::{OutputFormat, print, say};
-use anyhow::{Context, anyhow};
+use crate::place;
+use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::io;
@@ -63,6 +64,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let Some(first) = usable(&topology).first().copied() else {
         return Err(Failure::forbidden(anyhow!("no online CPU may be used by this process")));
     };
+    // Before the seconds of measuring.
+    args.output.as_deref().map(place::check).transpose().map_err(Failure::input)?;
     let pairs = Pairs::of(&topology, first);
     if !args.quiet {
         say("measuring; this takes some seconds");
@@ -81,19 +84,22 @@ pub(crate) fn run(args: &Args) -> Outcome {
         facts.iter().map(|(cost, value, source)| (*cost, *value, source.as_str())).collect();
     let calibration = calibrate(&observed, &base, &borrowed);
     let checks = checks(&topology, first, &pairs, &observed, &calibration).map_err(Failure::input)?;
-    if let Some(path) = &args.output {
-        std::fs::write(path, cost_file(&calibration, &observed))
-            .with_context(|| format!("{}: cannot be written", path.display()))
-            .map_err(Failure::input)?;
-    }
+    // What was measured is printed even if the file has no room.
+    let (file, written) = match &args.output {
+        Some(path) => match place::write(path, &cost_file(&calibration, &observed)) {
+            Ok(()) => (Some(path.as_path()), Ok(())),
+            Err(error) => (None, Err(Failure::input(error))),
+        },
+        None => (None, Ok(())),
+    };
     match args.format {
-        OutputFormat::Text => print(&as_text(&calibration, &observed, &checks, args.output.as_deref())),
+        OutputFormat::Text => print(&as_text(&calibration, &observed, &checks, file)),
         OutputFormat::Json => print(&format!("{:#}", as_json(&calibration, &observed, &checks))),
     }?;
-    Ok(Done::Ok)
+    written.map(|()| Done::Ok)
 }
 
-/// The online CPUs that this process may be bound to.
+/// The online CPUs that this process may be bound to, within its affinity mask.
 fn usable(topology: &Topology) -> Vec<CpuId> {
     topology.online().iter().filter(|&cpu| measure::may_use(cpu)).collect()
 }
@@ -121,7 +127,11 @@ impl Pairs {
             other: at(&[Level::Cluster, Level::Llc]).or(llc),
             llc,
             node: at(&[Level::Remote]),
-            why_none: if cpus.len() == 1 { "one CPU may be used" } else { "no such pair of CPUs" },
+            why_none: if cpus.len() < topology.online().len() {
+                "no such pair of CPUs in the affinity mask"
+            } else {
+                "no such pair of CPUs"
+            },
         }
     }
 }
@@ -351,16 +361,17 @@ fn as_text(calibration: &Calibration, observed: &Observed, checks: &[Check], fil
         let _ = writeln!(out, "  {:24} {line}", what.name());
     }
     out.push_str("\ncosts that follow\n");
-    for row in calibration.rows.iter().filter(|row| row.interval.is_some()) {
-        let (low, high) = row.interval.unwrap_or_default();
-        let basis = row.basis.name();
+    for row in calibration.rows.iter().filter(|row| row.interval.is_some() || row.not_determined) {
+        let interval = row.interval.map_or(String::new(), |(low, high)| format!("[{low}, {high}] "));
+        // What is not determined keeps the preset's basis, which is not this calibration's.
+        let basis = if row.not_determined { "preset" } else { row.basis.name() };
         let _ = writeln!(
             out,
-            "  {:18} {:>7} {:6} [{low}, {high}] {basis}\n      {}",
+            "  {:18} {:>7} {:6} {interval}{basis}\n      {}",
             row.row.name, row.value, row.row.unit, row.source
         );
     }
-    let rest = calibration.rows.iter().filter(|row| row.interval.is_none()).count();
+    let rest = calibration.rows.iter().filter(|row| row.interval.is_none() && !row.not_determined).count();
     let preset = calibration.costs.preset_name();
     let _ = writeln!(out, "  {rest} others are not measured and keep the values of preset {preset}");
     out.push_str("\nsimulated with these costs\n");

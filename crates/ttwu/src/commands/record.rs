@@ -50,6 +50,10 @@ pub(crate) fn run(args: &args::Record) -> Outcome {
 }
 
 fn options(args: &args::Record) -> Result<RecordOptions, Failure> {
+    if args.output.as_os_str() == "-" {
+        let why = "cannot write -: a recording is read again to convert it (a file of that name is ./-)";
+        return Err(Failure::input(anyhow::anyhow!(why)));
+    }
     let mut options = RecordOptions::new(args.output.clone(), args.command.clone());
     options.pid = args.pid;
     options.duration = args.duration;

@@ -56,6 +56,8 @@ impl Request<'_> {
 /// Reports on a stream called `name`.
 pub(crate) fn report(args: &args::Report, mut stream: TraceStream, name: &str) -> Outcome {
     check_flags(args)?;
+    // Before the recording is read.
+    args.html.as_deref().map(crate::place::check).transpose().map_err(Failure::input)?;
     let mut analyses = args.analyses.clone();
     if analyses.is_empty() {
         use AnalysisName::{Cpus, Irqs, Latency, Migrations, Placement, Switches, Wakers};

@@ -4,7 +4,6 @@ use super::{Found, Request};
 use crate::args::{AnalysisName, By, Style};
 use crate::exit::{Done, Failure, Outcome};
 use crate::output::{OutputFormat, print as print_text};
-use anyhow::Context;
 use ttwu_analysis::{Measured, Results};
 use ttwu_model::TraceParts;
 use ttwu_report::{
@@ -15,25 +14,27 @@ use ttwu_report::{
 /// Rows of a table on a terminal.
 const ROWS: usize = 40;
 
-/// Prints what was asked for, and writes the page.
+/// Prints what was asked for, and writes the page. The result is printed even if the page has no room.
 pub(super) fn print(request: &Request<'_>, results: Results, parts: &TraceParts) -> Outcome {
-    let args = request.args;
     let report = Report::new(request.name, parts, request.topology.clone(), results);
-    if let Some(path) = &args.html {
-        let page = report_html(&report);
-        std::fs::write(path, page)
-            .with_context(|| format!("{}: cannot write the page", path.display()))
-            .map_err(Failure::input)?;
+    let printed = print_report(request, &report);
+    if let Some(path) = &request.args.html {
+        crate::place::write(path, &report_html(&report)).map_err(Failure::input)?;
     }
+    printed
+}
+
+fn print_report(request: &Request<'_>, report: &Report) -> Outcome {
+    let args = request.args;
     if args.format == OutputFormat::Json {
-        return print_text(&format!("{:#}\n", report_json(&report, rows_by(request))));
+        return print_text(&format!("{:#}\n", report_json(report, rows_by(request))));
     }
     let found = Found { request, results: &report.results };
     if request.overview() {
         let hint = format!("\nmore       {NAMES}\n");
-        return print_text(&(overview(&report) + &hint));
+        return print_text(&(overview(report) + &hint));
     }
-    let views: Vec<String> = request.analyses.iter().map(|&name| view(&found, name, &report)).collect();
+    let views: Vec<String> = request.analyses.iter().map(|&name| view(&found, name, report)).collect();
     let text = views.into_iter().filter(|view| !view.is_empty()).collect::<Vec<_>>().join("\n");
     if text.is_empty() { Ok(Done::Ok) } else { print_text(&text) }
 }

@@ -65,6 +65,8 @@ struct Finished {
     outcome: ttwu_sim::Outcome,
     wall: Duration,
     trace: Option<trace::Written>,
+    /// Why there is none though one was asked for.
+    no_trace: Option<Failure>,
 }
 
 /// Runs.
@@ -88,6 +90,9 @@ pub(crate) fn run(args: &Sim) -> Outcome {
         for line in render::warnings(&finished) {
             say(&format!("ttwu: warning: {line}"));
         }
+    }
+    if let Some(failure) = finished.no_trace {
+        return Err(failure);
     }
     Ok(match finished.outcome.end {
         End::Completed | End::TimeLimit => Done::Ok,
@@ -148,11 +153,16 @@ fn simulate(args: &Sim, scenario: Scenario) -> Result<Finished, Failure> {
         // A pipe without a reader: from here on a signal ends the program.
         drop(signals);
     }
-    let trace = match (file, outcome.trace.take()) {
-        (Some(file), Some(trace)) => Some(file.write(&trace, &outcome.decisions).map_err(Failure::input)?),
-        (Some(_), None) | (None, Some(_)) | (None, None) => None,
+    let written = match (file, outcome.trace.take()) {
+        (Some(file), Some(trace)) => file.write(&trace, &outcome.decisions).map(Some),
+        (Some(_), None) | (None, Some(_)) | (None, None) => Ok(None),
     };
-    Ok(Finished { scenario, outcome, wall, trace })
+    // A run may have taken an hour: its result is printed even if its trace has no room.
+    let (trace, no_trace) = match written {
+        Ok(trace) => (trace, None),
+        Err(error) => (None, Some(Failure::input(error))),
+    };
+    Ok(Finished { scenario, outcome, wall, trace, no_trace })
 }
 
 fn bar(quiet: bool) -> ProgressBar {
