@@ -132,6 +132,10 @@ pub struct TwoModes {
 /// How many normal samples the split is compared with.
 const SPLIT_TRIALS: usize = 2000;
 
+/// The largest normal set that is split. How well a set splits varies less the more samples it has: a larger one that is held
+/// against sets of this size is called two groups more rarely, not more often.
+const SPLIT_SAMPLES_MAX: usize = 5000;
+
 /// Beyond this probability no split is reported.
 const SPLIT_PROBABILITY: f64 = 0.01;
 
@@ -148,21 +152,25 @@ pub fn two_modes(samples: &[f64]) -> Option<TwoModes> {
     let sorted = sorted(samples);
     let (share, low_count) = best_split(&sorted)?;
     let mut random = Random::new(0x6d6f_6465);
-    let mut normal = vec![0.0; samples.len()];
+    let mut normal = vec![0.0; samples.len().min(SPLIT_SAMPLES_MAX)];
     let mut at_least = 0_usize;
+    let probability = |at_least: usize| (at_least + 1) as f64 / (SPLIT_TRIALS + 1) as f64;
     for _ in 0..SPLIT_TRIALS {
         normal.fill_with(|| random.normal());
         normal.sort_by(f64::total_cmp);
         if best_split(&normal).is_some_and(|(found, _)| found >= share) {
             at_least += 1;
+            // No later trial can bring it below again.
+            if probability(at_least) >= SPLIT_PROBABILITY {
+                return None;
+            }
         }
     }
-    let probability = (at_least + 1) as f64 / (SPLIT_TRIALS + 1) as f64;
-    (probability < SPLIT_PROBABILITY).then(|| TwoModes {
+    Some(TwoModes {
         low: mean(&sorted[..low_count]).expect("a group has at least two samples"),
         high: mean(&sorted[low_count..]).expect("a group has at least two samples"),
         low_count,
-        probability,
+        probability: probability(at_least),
     })
 }
 

@@ -1,10 +1,11 @@
 //! Effects with 95 % intervals: the ratio of means, the Hodges–Lehmann shift, and the bootstrap for anything else.
 
-use crate::describe::{mean, median, variance};
+use crate::describe::{mean, sorted, variance};
 use crate::distribution::{normal_lower, normal_quantile, student_t_quantile};
 use crate::hypothesis::differences;
 use crate::random::Random;
 use crate::ranks::{EXACT_MAX, rank_sum_counts, signed_rank_counts};
+use crate::selection;
 
 /// An estimate and the bounds of its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,17 +93,18 @@ pub fn ratio_of_means_paired(new: &[f64], base: &[f64]) -> Option<Interval> {
 /// The Hodges–Lehmann shift from `base` to `new`: the median of all differences between a sample of either arm, with the
 /// interval that goes with Mann–Whitney's test (exact up to 50 samples an arm).
 ///
-/// None where even the widest interval covers less than 95 %: three samples an arm, for example.
+/// None where even the widest interval covers less than 95 %: three samples an arm, for example; none of samples that are
+/// not finite. Time grows as n log n, memory as n: no differences are stored.
 #[must_use]
 pub fn hodges_lehmann(new: &[f64], base: &[f64]) -> Option<Interval> {
-    let mut shifts: Vec<f64> = new.iter().flat_map(|new| base.iter().map(move |base| new - base)).collect();
     let outside = if new.len().max(base.len()) <= EXACT_MAX {
         outside_exact(&rank_sum_counts(new.len(), base.len()))?
     } else {
         let (n, m) = (new.len() as f64, base.len() as f64);
         outside_normal(n * m / 2.0, n * m * (n + m + 1.0) / 12.0)?
     };
-    around_median(&mut shifts, outside)
+    let (new, base) = (sorted(new), sorted(base));
+    around_median_of(new.len() * base.len(), outside, |rank| selection::difference(&new, &base, rank))
 }
 
 /// The Hodges–Lehmann shift of paired samples: the median of all means of two differences (a difference with itself
@@ -111,17 +113,14 @@ pub fn hodges_lehmann(new: &[f64], base: &[f64]) -> Option<Interval> {
 pub fn hodges_lehmann_paired(new: &[f64], base: &[f64]) -> Option<Interval> {
     let differences = differences(new, base)?;
     let count = differences.len();
-    let mut means: Vec<f64> = (0..count)
-        .flat_map(|i| (i..count).map(move |j| (i, j)))
-        .map(|(i, j)| f64::midpoint(differences[i], differences[j]))
-        .collect();
     let outside = if count <= EXACT_MAX {
         outside_exact(&signed_rank_counts(count))?
     } else {
         let n = count as f64;
         outside_normal(n * (n + 1.0) / 4.0, n * (n + 1.0) * (2.0 * n + 1.0) / 24.0)?
     };
-    around_median(&mut means, outside)
+    let differences = sorted(&differences);
+    around_median_of(count * (count + 1) / 2, outside, |rank| selection::mean_of_two(&differences, rank))
 }
 
 /// The median with the interval of order statistics that covers it with at least 95 %, whatever the distribution.
@@ -144,7 +143,8 @@ pub fn median_interval(samples: &[f64]) -> Option<Interval> {
     } else {
         outside_normal(n as f64 / 2.0 - 0.5, n as f64 / 4.0)?
     };
-    around_median(&mut samples.to_vec(), outside)
+    let samples = sorted(samples);
+    around_median_of(n, outside, |rank| samples.get(rank).copied())
 }
 
 /// How many values an exact 95 % interval leaves out on either side; none where not even the outermost values cover 95 %.
@@ -166,10 +166,12 @@ fn outside_normal(middle: f64, variance: f64) -> Option<usize> {
     (outside >= 0.0).then_some(outside as usize)
 }
 
-fn around_median(values: &mut [f64], outside: usize) -> Option<Interval> {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.get(outside)?, values.get(values.len().checked_sub(outside + 1)?)?);
-    Some(Interval { estimate: median(values)?, low: *low, high: *high })
+/// The median and the bounds that leave `outside` of `count` values out on either side; `at` gives the value of a rank from 0.
+fn around_median_of(count: usize, outside: usize, at: impl Fn(usize) -> Option<f64>) -> Option<Interval> {
+    let last = count.checked_sub(1)?;
+    let (low, high) = (at(outside)?, at(last.checked_sub(outside)?)?);
+    let (below, above) = (at(last / 2)?, at(count / 2)?);
+    Some(Interval { estimate: below + 0.5 * (above - below), low, high })
 }
 
 /// The bias-corrected and accelerated (BCa) bootstrap of any `statistic` of two independent arms: each arm is resampled

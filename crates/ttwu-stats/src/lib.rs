@@ -18,6 +18,7 @@ mod permutation;
 mod power;
 mod random;
 mod ranks;
+mod selection;
 mod verdict;
 
 pub use distribution::{normal_quantile, student_t_quantile, student_t_two_sided};

@@ -19,8 +19,19 @@ pub struct Permutation {
     pub exact: bool,
 }
 
-/// Arrangements tried where not all are.
+/// Arrangements tried where not all are, of arms that are not large.
 const TRIALS: u64 = 20_000;
+
+/// Arrangements tried of arms of any size: a probability of 5 % is then known to 0.7 %.
+const TRIALS_MIN: u64 = 1000;
+
+/// Samples that are exchanged in all trials together, above which there are fewer trials.
+const EXCHANGES_MAX: u64 = 100_000_000;
+
+/// How many arrangements of `exchanged` samples each are tried.
+fn trials(exchanged: usize) -> u64 {
+    (EXCHANGES_MAX / (exchanged as u64).max(1)).clamp(TRIALS_MIN, TRIALS)
+}
 
 /// Equal sums that were added in another order may differ in their last digits; arrangements that near count as equal.
 const SLACK: f64 = 1e-12;
@@ -47,13 +58,14 @@ pub fn permutation_test(new: &[f64], base: &[f64], seed: u64) -> Option<Permutat
             exact: true,
         });
     }
+    let trials = trials(small.len());
     let mut random = Random::new(seed);
     let mut far = 1_u64;
-    for _ in 0..TRIALS {
+    for _ in 0..trials {
         random.choose_front(&mut pooled, small.len());
         far += u64::from(distance(pooled[..small.len()].iter().sum()) >= observed);
     }
-    Some(Permutation { probability: far as f64 / (TRIALS + 1) as f64, arrangements: TRIALS, exact: false })
+    Some(Permutation { probability: far as f64 / (trials + 1) as f64, arrangements: trials, exact: false })
 }
 
 /// Exchanges the two samples of a pair; none of no pairs or of unequal counts. `seed` matters only where not all
@@ -80,9 +92,10 @@ pub fn permutation_test_paired(new: &[f64], base: &[f64], seed: u64) -> Option<P
             exact: true,
         });
     }
+    let trials = trials(differences.len());
     let mut random = Random::new(seed);
     let mut far = 1_u64;
-    for _ in 0..TRIALS {
+    for _ in 0..trials {
         let sum: f64 = differences
             .chunks(64)
             .map(|chunk| {
@@ -95,7 +108,7 @@ pub fn permutation_test_paired(new: &[f64], base: &[f64], seed: u64) -> Option<P
             .sum();
         far += u64::from(sum.abs() >= observed);
     }
-    Some(Permutation { probability: far as f64 / (TRIALS + 1) as f64, arrangements: TRIALS, exact: false })
+    Some(Permutation { probability: far as f64 / (trials + 1) as f64, arrangements: trials, exact: false })
 }
 
 /// How many ways there are to choose `chosen` of `count`; none beyond 64 bits.

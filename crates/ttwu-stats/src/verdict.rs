@@ -156,6 +156,7 @@ fn verdict(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     fn judged(base: &[f64], new: &[f64], better: Better, pairing: Pairing) -> Judgement {
         judge(&Question { base, new, better, margin_pct: 1.0, pairing, seed: 1 })
@@ -207,5 +208,21 @@ mod tests {
         assert_eq!(zero.verdict, Verdict::CannotTell { detectable_pct: None });
         let unequal = judged(&[1.0, 2.0], &[1.0, 2.0, 3.0], Better::Lower, Pairing::Paired);
         assert_eq!(unequal.verdict, Verdict::CannotTell { detectable_pct: None });
+    }
+
+    /// All of it grows about as fast as the samples: a hundred thousand an arm, as concatenated outputs give them, took tens
+    /// of gigabytes when all pairs were stored.
+    #[test]
+    fn a_hundred_thousand_samples_an_arm_are_judged() {
+        let mut random = Random::new(5);
+        let mut arm = |mean: f64| -> Vec<f64> { (0..100_000).map(|_| mean + random.normal()).collect() };
+        let (base, new) = (arm(100.0), arm(99.0));
+        let apart = judged(&base, &new, Better::Lower, Pairing::Independent);
+        let shift = apart.shift.expect("a shift");
+        assert!(shift.contains(-1.0) && shift.high - shift.low < 0.03, "{shift:?}");
+        assert_eq!(apart.permutation.map(|test| test.arrangements), Some(1000));
+        assert_eq!(apart.new_modes, None);
+        let pairs = judged(&base, &new, Better::Lower, Pairing::Paired).shift.expect("a shift");
+        assert!(pairs.contains(-1.0) && pairs.high - pairs.low < 0.03, "{pairs:?}");
     }
 }
