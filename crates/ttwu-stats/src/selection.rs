@@ -44,13 +44,7 @@ pub(crate) fn mean_of_two(values: &[f64], rank: usize) -> Option<f64> {
 }
 
 /// The least value in `low..=high` up to which there are more than `rank` of `total`.
-fn select(
-    low: f64,
-    high: f64,
-    rank: usize,
-    total: usize,
-    count_up_to: impl Fn(f64) -> usize,
-) -> Option<f64> {
+fn select(low: f64, high: f64, rank: usize, total: usize, count_up_to: impl Fn(f64) -> usize) -> Option<f64> {
     if !low.is_finite() || !high.is_finite() || rank >= total {
         return None;
     }

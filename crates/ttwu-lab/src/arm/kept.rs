@@ -50,6 +50,10 @@ pub struct KeptArm {
     pub machine: Option<String>,
     /// What it measured; never empty.
     pub series: Vec<Series>,
+    /// Its runs were simulated, and kept.
+    pub simulated: bool,
+    /// Files of a folder that have no result, and how many files there are, as a sentence; none where all have one.
+    pub left_out: Option<String>,
     /// What a reader must know before trusting it.
     pub notes: Vec<String>,
 }
@@ -62,8 +66,8 @@ impl KeptArm {
     /// When there is nothing to compare in it.
     pub fn open(word: &str) -> Result<Self, ArmError> {
         let fail = |why: String| ArmError::NoResult { word: word.to_owned(), why };
-        let (path, number) = match word.rsplit_once('@') {
-            Some((path, number)) if !Path::new(word).exists() => (path, number.parse::<usize>().ok()),
+        let (path, chosen) = match word.rsplit_once('@') {
+            Some((path, chosen)) if !Path::new(word).exists() => (path, Some(chosen)),
             Some(_) | None => (word, None),
         };
         let path = Path::new(path);
@@ -97,33 +101,55 @@ impl KeptArm {
             family: None,
             machine: None,
             series: Vec::new(),
+            simulated: false,
+            left_out: None,
             notes: Vec::new(),
         };
+        let mut without = Vec::new();
         let mut last_reason = "the folder is empty".to_owned();
         for file in &files {
             let bytes = std::fs::read(file).map_err(|error| fail(error.to_string()))?;
+            let in_file = |why: String| fail(format!("{}: {why}", file.display()));
             let Ok(text) = String::from_utf8(bytes) else {
                 match traced::open(file) {
                     Ok(found) => arm.add_traced(found).map_err(fail)?,
-                    Err(reason) => last_reason = format!("{}: {reason}", file.display()),
+                    Err(reason) => {
+                        last_reason = format!("{}: {reason}", file.display());
+                        without.push(file);
+                    }
                 }
                 continue;
             };
             if text.trim_start().starts_with('{') && text.contains("ttwu/compare/") {
-                return Self::from_comparison(word, &text, number);
+                return Self::from_comparison(word, &file.display().to_string(), &text, chosen);
             }
             match Document::parse(&text) {
                 Ok(document) => match document.no_result() {
                     // A recording may be text too; what is neither is told about the more likely of them.
                     Some(reason) => match traced::open(file) {
                         Ok(found) => arm.add_traced(found).map_err(fail)?,
-                        Err(_) => last_reason = reason,
+                        Err(_) => {
+                            last_reason = reason;
+                            without.push(file);
+                        }
                     },
-                    None => arm.add(&document),
+                    None => {
+                        if !arm.add(&document).map_err(in_file)? {
+                            without.push(file);
+                        }
+                    }
                 },
-                Err(error) => last_reason = format!("{}: {error}", file.display()),
+                Err(error) => {
+                    last_reason = format!("{}: {error}", file.display());
+                    without.push(file);
+                }
             }
         }
+        if let (Some(chosen), false) = (chosen, arm.series.is_empty()) {
+            let path = path.display();
+            return Err(fail(format!("{path} is no kept comparison: there is no arm `{chosen}` in it")));
+        }
+        arm.left_out = left_out(&without, files.len());
         arm.name_factors();
         if arm.series.is_empty() { Err(fail(last_reason)) } else { Ok(arm) }
     }
@@ -164,7 +190,10 @@ impl KeptArm {
                 values: found.iterations.concat(),
             }
         });
-        let series = series.collect();
+        let series: Vec<Series> = series.collect();
+        for one in &series {
+            plausible(one).map_err(|why| ArmError::NoResult { word: label.to_owned(), why })?;
+        }
         notes.dedup();
         let plural = if boots_count == 1 { "" } else { "s" };
         Ok(Self {
@@ -173,6 +202,8 @@ impl KeptArm {
             family: Some(tree.family),
             machine: None,
             series,
+            simulated: false,
+            left_out: None,
             notes,
         })
     }
@@ -193,10 +224,12 @@ impl KeptArm {
         }
     }
 
-    fn add(&mut self, document: &Document) {
-        for (index, item) in document.items.iter().enumerate() {
+    /// Adds the results of a file; whether there was one. What cannot be a measured value is the error.
+    fn add(&mut self, document: &Document) -> Result<bool, String> {
+        let mut found = false;
+        for (item, failed) in document.items.iter().zip(failed(&document.items)) {
             let Item::Result(output) = item else { continue };
-            if failed(&document.items[index..]) {
+            if failed {
                 continue;
             }
             if self.kind.is_empty() {
@@ -212,9 +245,11 @@ impl KeptArm {
                 };
                 let unit = samples.unit.to_owned();
                 let plain = Series::plain(samples.metric, unit, better(samples.better), values);
-                self.extend(Series { factor: output.factor(), ..plain });
+                found |= !plain.values.is_empty();
+                self.extend(Series { factor: output.factor(), ..plain })?;
             }
         }
+        Ok(found)
     }
 
     fn add_traced(&mut self, found: traced::Traced) -> Result<(), String> {
@@ -228,12 +263,13 @@ impl KeptArm {
         self.machine = self.machine.take().or(found.hostname);
         self.notes.extend(found.notes);
         for series in found.series {
-            self.extend(series);
+            self.extend(series)?;
         }
         Ok(())
     }
 
-    fn extend(&mut self, series: Series) {
+    fn extend(&mut self, series: Series) -> Result<(), String> {
+        plausible(&series)?;
         let same = |have: &&mut Series| {
             have.metric == series.metric && have.unit == series.unit && have.factor == series.factor
         };
@@ -241,9 +277,11 @@ impl KeptArm {
             Some(have) => have.values.extend(series.values),
             None => self.series.push(series),
         }
+        Ok(())
     }
 
-    fn from_comparison(word: &str, text: &str, number: Option<usize>) -> Result<Self, ArmError> {
+    /// Arm `chosen` (from 1) of the kept comparison `text`, which is what `file` holds.
+    fn from_comparison(word: &str, file: &str, text: &str, chosen: Option<&str>) -> Result<Self, ArmError> {
         let fail = |why: String| ArmError::NoResult { word: word.to_owned(), why };
         let kept: serde_json::Value = serde_json::from_str(text).map_err(|error| fail(error.to_string()))?;
         let schema = kept["schema"].as_str().unwrap_or("none");
@@ -252,34 +290,48 @@ impl KeptArm {
         }
         let arms = kept["arms"].as_array().map(Vec::as_slice).unwrap_or_default();
         let labels: Vec<&str> = arms.iter().filter_map(|arm| arm["label"].as_str()).collect();
+        let number = chosen.map(|chosen| chosen.parse::<usize>().unwrap_or(0));
         let index = match number {
             Some(number @ 1..) if number <= labels.len() => number - 1,
             None if labels.len() == 1 => 0,
             Some(_) | None => {
-                let each = labels
+                let each: Vec<String> = labels
                     .iter()
                     .enumerate()
-                    .map(|(index, label)| format!("{word}@{} is {label}", index + 1));
-                return Err(fail(format!("it has several arms: {}", each.collect::<Vec<_>>().join(", "))));
+                    .map(|(index, label)| format!("{file}@{} is {label}", index + 1))
+                    .collect();
+                let each = each.join(", ");
+                return Err(fail(match chosen {
+                    Some(chosen) => format!("there is no arm `{chosen}` in {file}: {each}"),
+                    None => format!("it has several arms: {each}"),
+                }));
             }
         };
         let mut series = Vec::new();
         for row in kept["rows"].as_array().map(Vec::as_slice).unwrap_or_default() {
             let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
             let samples = row["arms"][index]["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let values: Vec<f64> = samples.iter().filter_map(serde_json::Value::as_f64).collect();
+            let not_a_number = |sample: &serde_json::Value| {
+                fail(format!("{file}: a sample of `{}` is {sample}, which is no number", text("name")))
+            };
+            let number = |sample: &serde_json::Value| sample.as_f64().ok_or_else(|| not_a_number(sample));
+            let values = samples.iter().map(number).collect::<Result<Vec<f64>, ArmError>>()?;
             let better = if text("better") == "higher" { Better::Higher } else { Better::Lower };
             if !values.is_empty() {
-                series.push(Series::plain(text("name"), text("unit"), better, values));
+                let one = Series::plain(text("name"), text("unit"), better, values);
+                plausible(&one).map_err(|why| fail(format!("{file}: {why}")))?;
+                series.push(one);
             }
         }
         if series.is_empty() {
             return Err(fail("that arm has no samples".to_owned()));
         }
         let machine = arms[index]["machine"].as_str().map(str::to_owned);
-        let kind = "a kept simulated result".to_owned();
+        // Only simulated runs have seeds; a comparison of kept results says itself what they are.
+        let simulated = arms[index]["simulated"].as_bool().unwrap_or(!kept["seeds"].is_null());
+        let kind = if simulated { "a kept simulated result" } else { "a kept measured result" }.to_owned();
         let label = labels[index].to_owned();
-        Ok(Self { label, kind, family: None, machine, series, notes: Vec::new() })
+        Ok(Self { label, kind, family: None, machine, series, simulated, left_out: None, notes: Vec::new() })
     }
 }
 
@@ -297,14 +349,53 @@ fn is_tree(path: &Path) -> bool {
     entries.flatten().any(|entry| is_iteration(&entry.file_name()) && entry.path().is_dir())
 }
 
-/// Does an exit code other than 0 follow before the next command?
-fn failed(items: &[Item]) -> bool {
-    for item in items {
-        match item {
-            Item::Exit(code) => return *code != 0,
-            Item::Command(_) => return false,
-            Item::Text(_) | Item::Result(_) => {}
-        }
+/// Sizes beyond which squares and their sums leave the range of doubles, and below which they vanish.
+const SIZES: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
+
+/// Can these be values of runs? The value that cannot, and why, as the error.
+fn plausible(series: &Series) -> Result<(), String> {
+    let Series { name, unit, values, .. } = series;
+    let is_time = ["s", "ms", "us", "ns"].contains(&unit.as_str());
+    for value in values {
+        let why = if !value.is_finite() {
+            "is no finite number"
+        } else if *value != 0.0 && !SIZES.contains(&value.abs()) {
+            "is beyond what can be computed with (1e-100 to 1e100)"
+        } else if is_time && *value < 0.0 {
+            "is a negative time"
+        } else {
+            continue;
+        };
+        return Err(format!("`{name}` of {value:?} {unit} {why}"));
     }
-    false
+    Ok(())
+}
+
+/// What is said of files without a result in a folder; nothing of a file that stands alone.
+fn left_out(without: &[&std::path::PathBuf], count: usize) -> Option<String> {
+    let name = |path: &&std::path::PathBuf| path.file_name().unwrap_or_default().display().to_string();
+    let names: Vec<String> = without.iter().map(name).collect();
+    let have = if names.len() == 1 { "has" } else { "have" };
+    (!names.is_empty() && count > 1)
+        .then(|| format!("{} of {count} files {have} no result: {}", names.len(), names.join(", ")))
+}
+
+/// For each item, does an exit code other than 0 follow before the next command?
+fn failed(items: &[Item]) -> Vec<bool> {
+    // From the end on, so that outputs of many runs without commands between them take one pass.
+    let mut follows = false;
+    let mut all: Vec<bool> = items
+        .iter()
+        .rev()
+        .map(|item| {
+            match item {
+                Item::Exit(code) => follows = *code != 0,
+                Item::Command(_) => follows = false,
+                Item::Text(_) | Item::Result(_) => {}
+            }
+            follows
+        })
+        .collect();
+    all.reverse();
+    all
 }

@@ -16,6 +16,8 @@ pub struct ArmInfo {
     pub machine: Option<String>,
     /// Policy and workload, or what the file is.
     pub what: String,
+    /// Its runs were simulated, now or before; else they were measured.
+    pub simulated: bool,
 }
 
 /// One arm of a row.
@@ -132,6 +134,11 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
     for arm in &arms[1..] {
         let refuse =
             |why: String| CompareError::NotComparable { a: base.label.clone(), b: arm.label.clone(), why };
+        if base.simulated != arm.simulated {
+            let side = |arm: &KeptArm| if arm.simulated { "simulated" } else { "measured" };
+            let (a, b) = (side(base), side(arm));
+            return Err(refuse(format!("one is {a} ({}), the other {b} ({})", base.kind, arm.kind)));
+        }
         if let (Some(a), Some(b)) = (&base.machine, &arm.machine)
             && a != b
         {
@@ -168,13 +175,17 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
         let why = "a single run has no spread: nothing can be told from noise; give a folder with several";
         notes.push(why.to_owned());
     }
-    notes.push(
-        "measured arms: whether their runs were interleaved and on one machine is not known".to_owned(),
-    );
+    notes.push(match base.simulated {
+        true => "kept results: which runs belong together is not known".to_owned(),
+        false => {
+            "measured arms: whether their runs were interleaved and on one machine is not known".to_owned()
+        }
+    });
     let infos = arms.iter().map(|arm| ArmInfo {
         label: arm.label.clone(),
         machine: arm.machine.clone(),
         what: arm.kind.clone(),
+        simulated: arm.simulated,
     });
     Ok(Comparison {
         arms: infos.collect(),

@@ -59,7 +59,7 @@ pub(super) fn run(
         let range =
             if arm.cells.len() > 1 { format!(" and {} more", arm.cells.len() - 1) } else { String::new() };
         let (label, machine) = (arm.label.clone(), Some(setup.machine().to_owned()));
-        ArmInfo { label, machine, what: format!("{policy}, {workload}{range}") }
+        ArmInfo { label, machine, what: format!("{policy}, {workload}{range}"), simulated: true }
     });
     let why = (1..arms.len()).map(|arm| moved(&counters(&blocks, 0), &counters(&blocks, arm)));
     Ok(Comparison {

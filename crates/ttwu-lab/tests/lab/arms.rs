@@ -177,3 +177,63 @@ fn a_recording_is_one_run_of_an_arm_and_a_folder_of_them_several() {
     let found = both.series.iter().find(|series| series.name == "sched-messaging delay_avg").expect("there");
     assert_eq!(found.values, [delay, delay]);
 }
+
+const RUN: &str = "Running in process mode with 10 groups using 40 file descriptors each (== 400 tasks)\n\
+                   Each sender will pass 100 messages of 100 bytes\n";
+
+#[test]
+fn files_of_a_folder_without_a_result_are_named_and_do_not_count() {
+    let folder = std::env::temp_dir().join(format!("ttwu-lab-{}-left-out", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for (name, content) in [
+        ("1", format!("{RUN}Time: 0.250\n")),
+        ("2", format!("{RUN}Time: nan\n")),
+        ("3", String::new()),
+        ("4", format!("$ hackbench\n{RUN}Time: 0.300\n[exit 1]\n")),
+        ("5", format!("{RUN}Time: 0.260\n")),
+    ] {
+        std::fs::write(folder.join(name), content).expect("a file");
+    }
+    let arm = KeptArm::open(folder.to_str().expect("UTF-8")).expect("an arm");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    assert_eq!(arm.series[0].values, [0.25, 0.26]);
+    assert_eq!(arm.left_out.as_deref(), Some("3 of 5 files have no result: 2, 3, 4"));
+}
+
+fn kept_json(samples: &str) -> String {
+    format!(
+        "{{\"schema\": \"ttwu/compare/1\", \"seeds\": null, \"arms\": [{{\"label\": \"a\"}}, {{\"label\": \"b\"}}], \
+         \"rows\": [{{\"name\": \"time\", \"unit\": \"s\", \"better\": \"lower\", \
+         \"arms\": [{{\"samples\": [{samples}]}}, {{\"samples\": [1.0]}}]}}]}}"
+    )
+}
+
+#[test]
+fn values_that_no_run_can_have_are_refused_with_file_and_value() {
+    for (samples, end) in [
+        ("1.0, 1e308", "`time` of 1e308 s is beyond what can be computed with (1e-100 to 1e100)"),
+        ("1e-300", "`time` of 1e-300 s is beyond what can be computed with (1e-100 to 1e100)"),
+        ("1.0, -0.5", "`time` of -0.5 s is a negative time"),
+        ("1.0, null", "a sample of `time` is null, which is no number"),
+        ("\"inf\"", "a sample of `time` is \"inf\", which is no number"),
+    ] {
+        let file = Scratch::file("implausible.json", &kept_json(samples));
+        let refusal = KeptArm::open(&format!("{}@1", file.text())).expect_err("refused").to_string();
+        assert!(refusal.ends_with(&format!("{}: {end}", file.text())), "{refusal}");
+        KeptArm::open(&format!("{}@2", file.text())).expect("the other arm is sound");
+    }
+}
+
+#[test]
+fn an_arm_that_a_kept_comparison_does_not_have_is_said_with_those_it_has() {
+    let file = Scratch::file("choose.json", &kept_json("1.0"));
+    let name = file.text();
+    for chosen in ["0", "3", "x", ""] {
+        let refusal = KeptArm::open(&format!("{name}@{chosen}")).expect_err("refused").to_string();
+        let end = format!("there is no arm `{chosen}` in {name}: {name}@1 is a, {name}@2 is b");
+        assert!(refusal.ends_with(&end), "{refusal}");
+    }
+    let plain = Scratch::file("choose-plain", &format!("{RUN}Time: 0.250\n"));
+    let refusal = KeptArm::open(&format!("{}@2", plain.text())).expect_err("refused").to_string();
+    assert!(refusal.ends_with("is no kept comparison: there is no arm `2` in it"), "{refusal}");
+}

@@ -399,3 +399,31 @@ fn a_row_that_is_one_of_many_must_be_surer() {
     assert!((0.5..3.0).contains(&detectable), "{detectable}");
     assert!(render(&comparison, Style::Text).contains("of this many rows it may be chance"));
 }
+
+#[test]
+fn kept_simulated_results_do_not_stand_beside_measured_ones() {
+    let comparison = run(&two(), &planted(1.25), &plan()).expect("compared");
+    let file = Scratch::file("kept-sim.json", &render(&comparison, Style::Json));
+    let simulated = Arm::Kept(KeptArm::open(&format!("{}@1", file.text())).expect("the first"));
+    let other = Arm::Kept(KeptArm::open(&format!("{}@2", file.text())).expect("the second"));
+    let runs: String = (0..3).map(|run| format!("{HACKBENCH}Time: 0.25{run}\n")).collect();
+    let (_a, measured) = kept("kept-sim-a", &runs);
+    let refused = |arms: &[Arm]| run(arms, &Fake::quiet(), &plan()).expect_err("refused").to_string();
+    let text = refused(&[simulated.clone(), measured.clone()]);
+    assert!(
+        text.ends_with(
+            "one is simulated (a kept simulated result), the other measured (output of hackbench)"
+        ),
+        "{text}"
+    );
+    // What was kept twice still says what it is, and so does what was measured.
+    let again = run(&[simulated.clone(), other], &Fake::quiet(), &plan()).expect("compared");
+    let file = Scratch::file("kept-sim-2.json", &render(&again, Style::Json));
+    let twice = Arm::Kept(KeptArm::open(&format!("{}@2", file.text())).expect("the second"));
+    assert!(refused(&[measured.clone(), twice]).contains("one is measured (output of hackbench)"));
+    let apart = run(&[measured.clone(), measured.clone()], &Fake::quiet(), &plan()).expect("compared");
+    let file = Scratch::file("kept-sim-3.json", &render(&apart, Style::Json));
+    let kept = Arm::Kept(KeptArm::open(&format!("{}@1", file.text())).expect("the first"));
+    assert!(refused(&[simulated, kept.clone()]).ends_with("the other measured (a kept measured result)"));
+    run(&[measured, kept], &Fake::quiet(), &plan()).expect("both measured");
+}

@@ -9,7 +9,7 @@ pub(super) fn render(comparison: &Comparison) -> String {
     let arms: Vec<Value> = comparison
         .arms
         .iter()
-        .map(|arm| json!({"label": arm.label, "machine": arm.machine, "what": arm.what}))
+        .map(|arm| json!({"label": arm.label, "machine": arm.machine, "what": arm.what, "simulated": arm.simulated}))
         .collect();
     let rows: Vec<Value> = comparison.rows.iter().map(row).collect();
     let why: Vec<Value> = comparison.why.iter().map(|moved| why(moved)).collect();

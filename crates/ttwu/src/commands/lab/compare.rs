@@ -20,6 +20,11 @@ pub(crate) fn run(args: &Compare) -> Outcome {
         },
         None => parse_arms(&args.arms, &defaults(&args.common), &Outside).map_err(Failure::input)?,
     };
+    for arm in &arms {
+        if let Arm::Kept(KeptArm { label, left_out: Some(left_out), .. }) = arm {
+            say(&format!("ttwu: note: {label}: {left_out}"));
+        }
+    }
     let executor = executor(&args.common.on).map_err(Failure::input)?;
     let exact = args.seeds.map(|seeds| seeds as usize);
     let plan = Plan {
