@@ -52,6 +52,8 @@ pub struct KeptArm {
     pub series: Vec<Series>,
     /// Its runs were simulated, and kept.
     pub simulated: bool,
+    /// The first seed and how many: run i has the i-th of them. None of what was measured or does not say it.
+    pub seeds: Option<(u64, usize)>,
     /// Files of a folder that have no result, and how many files there are, as a sentence; none where all have one.
     pub left_out: Option<String>,
     /// What a reader must know before trusting it.
@@ -102,6 +104,7 @@ impl KeptArm {
             machine: None,
             series: Vec::new(),
             simulated: false,
+            seeds: None,
             left_out: None,
             notes: Vec::new(),
         };
@@ -203,6 +206,7 @@ impl KeptArm {
             machine: None,
             series,
             simulated: false,
+            seeds: None,
             left_out: None,
             notes,
         })
@@ -331,7 +335,10 @@ impl KeptArm {
         let simulated = arms[index]["simulated"].as_bool().unwrap_or(!kept["seeds"].is_null());
         let kind = if simulated { "a kept simulated result" } else { "a kept measured result" }.to_owned();
         let label = labels[index].to_owned();
-        Ok(Self { label, kind, family: None, machine, series, simulated, left_out: None, notes: Vec::new() })
+        let seed = |key: &str| kept["seeds"][key].as_u64().filter(|_| kept["paired"] == true);
+        let seeds = seed("first").zip(seed("count").and_then(|count| usize::try_from(count).ok()));
+        let (family, left_out, notes) = (None, None, Vec::new());
+        Ok(Self { label, kind, family, machine, series, simulated, seeds, left_out, notes })
     }
 }
 

@@ -55,9 +55,11 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// The counters that moved between the baseline and each further arm, the most moved first.
     pub why: Vec<Vec<Moved>>,
+    /// Whether counters were compared: a kept result has none.
+    pub counted: bool,
     /// How the samples belong together.
     pub pairing: Pairing,
-    /// Seeds used, the first and how many; none of measured arms.
+    /// Seeds used, the first and how many; none of measured arms, or of kept ones that do not share them.
     pub seeds: Option<(u64, usize)>,
     /// Seeds that the precision would need, where the limit was below it.
     pub seeds_wanted: Option<usize>,
@@ -156,7 +158,14 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
         let arms = arms.iter().map(of).collect();
         Samples { name: series.name.clone(), unit: series.unit.clone(), better: series.better, arms }
     });
-    let rows = rows(samples.collect(), Pairing::Independent, plan);
+    let samples: Vec<Samples> = samples.collect();
+    // Runs of one seed belong together, whichever file they are in.
+    let seeds = base.seeds.filter(|(_, count)| {
+        let whole = |samples: &Vec<f64>| samples.is_empty() || samples.len() == *count;
+        arms.iter().all(|arm| arm.seeds == base.seeds) && samples.iter().all(|row| row.arms.iter().all(whole))
+    });
+    let pairing = if seeds.is_some() { Pairing::Paired } else { Pairing::Independent };
+    let rows = rows(samples, pairing, plan);
     for note in arms.iter().flat_map(|arm| &arm.notes) {
         if !notes.contains(note) {
             notes.push(note.clone());
@@ -175,12 +184,16 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
         let why = "a single run has no spread: nothing can be told from noise; give a folder with several";
         notes.push(why.to_owned());
     }
-    notes.push(match base.simulated {
-        true => "kept results: which runs belong together is not known".to_owned(),
-        false => {
-            "measured arms: whether their runs were interleaved and on one machine is not known".to_owned()
-        }
-    });
+    match (base.simulated, seeds) {
+        (true, Some(_)) => {}
+        (true, None) => notes.push(
+            "kept results: the files do not say which runs belong together, by seeds that the arms share"
+                .to_owned(),
+        ),
+        (false, _) => notes.push(
+            "measured arms: whether their runs were interleaved and on one machine is not known".to_owned(),
+        ),
+    }
     let infos = arms.iter().map(|arm| ArmInfo {
         label: arm.label.clone(),
         machine: arm.machine.clone(),
@@ -191,8 +204,9 @@ pub(super) fn kept(arms: &[&KeptArm], plan: &Plan) -> Result<Comparison, Compare
         arms: infos.collect(),
         rows,
         why: vec![Vec::new(); arms.len() - 1],
-        pairing: Pairing::Independent,
-        seeds: None,
+        counted: false,
+        pairing,
+        seeds,
         seeds_wanted: None,
         plan: *plan,
         interrupted: false,

@@ -66,6 +66,7 @@ pub(super) fn run(
         arms: infos.collect(),
         rows: rows(samples, Pairing::Paired, plan),
         why: why.collect(),
+        counted: true,
         pairing: Pairing::Paired,
         seeds: Some((plan.seed, blocks.len())),
         seeds_wanted,

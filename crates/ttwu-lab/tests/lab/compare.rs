@@ -295,7 +295,16 @@ fn kept_results_read_back_and_other_machines_are_refused() {
     assert_eq!(first.series[0].values, comparison.rows[0].arms[0].samples);
     let again = run(&[Arm::Kept(first.clone()), Arm::Kept(second.clone())], &Fake::quiet(), &plan())
         .expect("compared");
-    assert_eq!(again.rows[0].arms[1].samples, comparison.rows[0].arms[1].samples);
+    // The pairs are kept with their seeds, so that nothing of the answer is lost.
+    assert_eq!(again.rows, comparison.rows);
+    assert_eq!((again.pairing, again.seeds), (comparison.pairing, comparison.seeds));
+    let text = render(&again, Style::Text);
+    assert!(text.contains("with the same seeds") && !text.contains("no counter moved"), "{text}");
+    let other = Arm::Kept(KeptArm { seeds: Some((100, 5)), ..second.clone() });
+    let apart = run(&[Arm::Kept(first.clone()), other], &Fake::quiet(), &plan()).expect("compared");
+    assert_eq!((apart.pairing, apart.seeds), (ttwu_stats::Pairing::Independent, None));
+    assert!(apart.notes[0].contains("the files do not say which runs belong together"), "{:?}", apart.notes);
+    assert!(render(&apart, Style::Text).contains("kept runs, not paired"));
     let elsewhere = KeptArm { machine: Some("host".to_owned()), ..second };
     let refusal =
         run(&[Arm::Kept(first), Arm::Kept(elsewhere)], &Fake::quiet(), &plan()).expect_err("refused");

@@ -37,6 +37,7 @@ pub(super) fn sampling(comparison: &Comparison) -> String {
             let last = first + count as u64 - 1;
             format!("{count} runs of each arm with the same seeds ({first}-{last}), interleaved")
         }
+        None if comparison.arms.iter().all(|arm| arm.simulated) => "kept runs, not paired".to_owned(),
         None => "runs as measured, not paired".to_owned(),
     }
 }
@@ -110,7 +111,7 @@ fn pct(value: f64) -> String {
 fn why(out: &mut String, comparison: &Comparison, index: usize) {
     let moved = &comparison.why[index - 1];
     let Some(first) = moved.first() else {
-        if comparison.seeds.is_some() {
+        if comparison.counted {
             out.push_str("\nwhy: no counter moved.\n");
         }
         return;
