@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-/// Fails where [`write`] would, before work is done in vain; nothing stays there.
+/// Fails where [`write()`] would, before work is done in vain; nothing stays there.
 pub(crate) fn check(path: &Path) -> Result<()> {
     Place::new(path).map(drop)
 }
