@@ -3,6 +3,7 @@
 use crate::exit::{Done, Failure, Outcome};
 use anyhow::{Context, bail};
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -72,6 +73,24 @@ pub(crate) fn print(text: &str) -> Outcome {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Done::Ok),
         Err(error) => Err(Failure::input(anyhow::Error::new(error).context("cannot write the result"))),
     }
+}
+
+/// The words in lines of at most 80 columns, each after `indent` columns; the first line's are there.
+pub(crate) fn wrapped(out: &mut String, indent: usize, text: &str) {
+    let mut column = indent;
+    let mut first = true;
+    for word in text.split_whitespace() {
+        if !first && column + word.len() + 1 > 80 {
+            let _ = write!(out, "\n{:indent$}", "");
+            column = indent;
+            first = true;
+        }
+        let space = if first { "" } else { " " };
+        let _ = write!(out, "{space}{word}");
+        column += word.len() + space.len();
+        first = false;
+    }
+    out.push('\n');
 }
 
 /// Writes a line to standard error. Nobody can be told when that fails.

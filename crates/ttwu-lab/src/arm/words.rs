@@ -270,7 +270,12 @@ fn classify(word: &str) -> Result<Word, ArmError> {
     let names = names.chain(MACHINES.iter().map(|machine| machine.name));
     let names = names.chain(workloads().into_iter().map(|workload| workload.name));
     let name = word.split(':').next().unwrap_or(word);
-    Err(ArmError::Unknown { word: word.to_owned(), hint: nearest_name(name, names) })
+    // Of versions the nearest is the generation before them, not the name with the fewest other letters.
+    let hint = match Kernel::before_release(name).filter(|_| name.starts_with("linux-")) {
+        Some(kernel) => format!("; did you mean `{kernel}`?"),
+        None => nearest_name(name, names),
+    };
+    Err(ArmError::Unknown { word: word.to_owned(), hint })
 }
 
 impl Draft {

@@ -54,9 +54,9 @@ pub fn counters(outcome: &Outcome) -> Vec<Metric> {
         put(format!("wakes_{}", level.name()), "count", c.wake_distance[index] as f64);
     }
     for end in [ScanEnd::Hit, ScanEnd::Budget, ScanEnd::Exhausted, ScanEnd::Forbidden] {
-        put(format!("scans_{}", scan_name(end)), "count", c.scans.get(&end).copied().unwrap_or(0) as f64);
+        put(format!("scans_{}", end.name()), "count", c.scans.get(&end).copied().unwrap_or(0) as f64);
     }
-    for rule in RULES {
+    for &rule in Rule::ALL {
         put(format!("rule_{}", rule.name()), "count", c.by_rule.get(&rule).copied().unwrap_or(0) as f64);
     }
     for (state, &exits) in c.idle_exits.iter().enumerate() {
@@ -86,32 +86,3 @@ pub fn counters(outcome: &Outcome) -> Vec<Metric> {
     }
     all
 }
-
-const fn scan_name(end: ScanEnd) -> &'static str {
-    match end {
-        ScanEnd::None => "none",
-        ScanEnd::Hit => "hit",
-        ScanEnd::Budget => "budget",
-        ScanEnd::Exhausted => "exhausted",
-        ScanEnd::Forbidden => "forbidden",
-    }
-}
-
-const RULES: [Rule; 16] = [
-    Rule::CurrentCpu,
-    Rule::TargetIdle,
-    Rule::PrevIdle,
-    Rule::KthreadStacking,
-    Rule::RecentIdle,
-    Rule::SmtIdle,
-    Rule::CoreIdle,
-    Rule::ClusterIdle,
-    Rule::CpuIdle,
-    Rule::CapacityIdle,
-    Rule::PrevKept,
-    Rule::RecentKept,
-    Rule::TargetBusy,
-    Rule::NoLlc,
-    Rule::Idlest,
-    Rule::NoBalanceDomain,
-];

@@ -92,6 +92,10 @@ fn unknown_names_suggest_the_nearest() {
         "`linux-6,12` is no kernel, machine, workload or file; did you mean `linux-6.12`?"
     );
     assert_eq!(
+        refusal(&["linux-6.1", "linux-6.13"]),
+        "`linux-6.13` is no kernel, machine, workload or file; did you mean `linux-6.12`?"
+    );
+    assert_eq!(
         refusal(&["linux-6.6", "preemtion=full"]),
         "unknown setting `preemtion`; did you mean `preemption`?"
     );

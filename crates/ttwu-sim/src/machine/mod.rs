@@ -54,29 +54,6 @@ use ttwu_workload::{ObjectId, TaskRef, Until};
 /// The clock at the start of a run, ns: kernels do not boot at 0 either, and load tracking takes 0 for "never".
 const BOOT: u64 = 1_000_000_000;
 
-/// All rules, in their order.
-const RULES: [Rule; Rule::NoBalanceDomain as usize + 1] = [
-    Rule::CurrentCpu,
-    Rule::TargetIdle,
-    Rule::PrevIdle,
-    Rule::KthreadStacking,
-    Rule::RecentIdle,
-    Rule::SmtIdle,
-    Rule::CoreIdle,
-    Rule::ClusterIdle,
-    Rule::CpuIdle,
-    Rule::CapacityIdle,
-    Rule::PrevKept,
-    Rule::RecentKept,
-    Rule::TargetBusy,
-    Rule::NoLlc,
-    Rule::Idlest,
-    Rule::NoBalanceDomain,
-];
-
-const SCAN_ENDS: [ScanEnd; 5] =
-    [ScanEnd::None, ScanEnd::Hit, ScanEnd::Budget, ScanEnd::Exhausted, ScanEnd::Forbidden];
-
 /// A machine at work.
 struct Sim<'s> {
     scenario: &'s Scenario,
@@ -281,10 +258,10 @@ impl Sim<'_> {
                 self.starved.push(Starved { task: spec, index: index as u32, waited_ns: waited });
             }
         }
-        for (rule, &count) in RULES.iter().zip(&self.rules).filter(|(_, count)| **count > 0) {
+        for (rule, &count) in Rule::ALL.iter().zip(&self.rules).filter(|(_, count)| **count > 0) {
             self.counters.by_rule.insert(*rule, count);
         }
-        for (end, &count) in SCAN_ENDS.iter().zip(&self.scan_ends).filter(|(_, count)| **count > 0) {
+        for (end, &count) in ScanEnd::ALL.iter().zip(&self.scan_ends).filter(|(_, count)| **count > 0) {
             self.counters.scans.insert(*end, count);
         }
         self.counters.samples_dropped = self.samples_dropped.iter().sum();

@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::exit::{Failure, Outcome};
-use crate::output::{OutputFormat, print};
+use crate::output::{OutputFormat, print, wrapped};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use ttwu_fair::{FEATURES, FeatureRow, Policy, TUNABLES};
@@ -74,24 +74,6 @@ fn entry(out: &mut String, name: &str, value: &str, doc: &str) {
     let value_width = if value.len() <= 8 { 9 } else { value.len() + 1 };
     let _ = write!(out, "{value:value_width$}");
     wrapped(out, 25 + value_width, doc);
-}
-
-/// The words in lines of at most 80 columns, each after `indent` columns; the first line's are there.
-fn wrapped(out: &mut String, indent: usize, doc: &str) {
-    let mut column = indent;
-    let mut first = true;
-    for word in doc.split_whitespace() {
-        if !first && column + word.len() + 1 > 80 {
-            let _ = write!(out, "\n{:indent$}", "");
-            column = indent;
-            first = true;
-        }
-        let space = if first { "" } else { " " };
-        let _ = write!(out, "{space}{word}");
-        column += word.len() + space.len();
-        first = false;
-    }
-    out.push('\n');
 }
 
 /// A setting in which two policies differ: name, old value, new value, meaning.

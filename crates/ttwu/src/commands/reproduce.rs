@@ -11,6 +11,7 @@ use ttwu_lab::reproduce::{
     EXPERIMENTS, Effort, Experiment, Reproduced, ScenarioFile, Verdict, render_headlines, render_json,
     render_text, scenario_files,
 };
+use ttwu_workload::nearest_name;
 
 /// Reproduces the threads that were named.
 pub(crate) fn run(args: &args::Reproduce) -> Outcome {
@@ -96,8 +97,10 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
             match (found.next(), found.next()) {
                 (Some(one), None) => Ok(one),
                 (Some(_), Some(_)) | (None, _) => {
-                    let known = EXPERIMENTS.map(|experiment| experiment.name).join(", ");
-                    Err(Failure::input(anyhow!("no thread is called `{name}`; threads: {known}, all")))
+                    let known = EXPERIMENTS.map(|experiment| experiment.name);
+                    let hint = nearest_name(name, known);
+                    let known = known.join(", ");
+                    Err(Failure::input(anyhow!("no thread is called `{name}`{hint}; threads: {known}, all")))
                 }
             }
         })

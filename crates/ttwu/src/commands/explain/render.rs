@@ -1,6 +1,7 @@
 //! Reasons as text of 80 columns, or JSON.
 
 use super::{Explanation, Reasons, Source};
+use crate::output::wrapped;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use ttwu_conform::Recording;
@@ -168,24 +169,8 @@ fn looks(reasons: &Reasons) -> String {
 
 /// Puts text behind a label, in lines of at most 80 columns.
 fn put_wrapped(out: &mut String, label: &str, text: &str) {
-    let indent = label.chars().count();
-    let mut line = label.to_owned();
-    let mut empty = true;
-    for word in text.split(' ') {
-        if !empty && line.chars().count() + 1 + word.chars().count() > 80 {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = " ".repeat(indent);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
+    out.push_str(label);
+    wrapped(out, label.chars().count(), text);
 }
 
 pub(super) fn json(about: &About<'_>, explanation: &Explanation) -> Value {
